@@ -1,0 +1,1 @@
+//! Builds the modules for wasm32 and hands their component bytes to the host.

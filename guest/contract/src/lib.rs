@@ -1,0 +1,2 @@
+//! The contract of wit/ as plain Rust types, without WebAssembly.
+#![no_std]

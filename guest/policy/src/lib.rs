@@ -1,0 +1,2 @@
+//! Every admission rule, normal and exact mode, in plain Rust.
+#![no_std]

@@ -1,0 +1,1 @@
+//! The exact-mirroring module: WIT bindings around the admission policy.

@@ -1,0 +1,1 @@
+//! Kafka codecs for record batches, inflated piece by piece within limits.

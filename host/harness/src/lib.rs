@@ -1,0 +1,1 @@
+//! Runs scenario files against any admission policy, native or component.

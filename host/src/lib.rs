@@ -1,0 +1,1 @@
+//! Mirrors Kafka topics verbatim: the library facade and the verbatim command.
