@@ -127,6 +127,7 @@ fn batch_length(rest: &[u8]) -> Option<i32> {
 }
 
 #[cfg(test)]
+#[expect(clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 mod tests {
     use super::*;
     use alloc::vec::Vec;

@@ -188,6 +188,7 @@ fn put(rest: &mut &mut [u8], field: &[u8]) {
 }
 
 #[cfg(test)]
+#[expect(clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

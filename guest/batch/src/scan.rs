@@ -75,7 +75,7 @@ impl RecordScanner {
                 Ok(Progress::Record) => {
                     on_record(self.meta);
                     self.index = self.index.saturating_add(1);
-                    self.field = RecordField::Length;
+                    self.expect(RecordField::Length);
                     self.meta = RecordMeta::default();
                 }
                 Err(kind) => return Err(self.fail(kind)),
