@@ -1,0 +1,53 @@
+#!/bin/sh
+# Puts Apache Kafka into target/tools/kafka by Maven (version in kafka/pom.xml): its jars, the two small programs beside
+# the pom, and a command for each tool in target/tools/bin.
+. "$(dirname "$0")/common.sh"
+
+source="$here/kafka"
+kafka="$tools/kafka"
+inputs="$0 $source/pom.xml $source/CreateTopic.java $source/ReadRecords.java $source/log4j2.properties"
+
+# shellcheck disable=SC2086
+if current kafka $inputs && have java; then
+    exit 0
+fi
+have javac || apt_install default-jdk-headless || fail "no JDK (17 or later) was found; Kafka's tests are skipped"
+have mvn || apt_install maven || fail "no Maven (mvn) was found; Kafka's tests are skipped"
+
+say "fetching Apache Kafka by Maven (about 55 MB)"
+rm -rf "$kafka"
+mkdir -p "$kafka/libs" "$kafka/classes"
+if ! limit 900 mvn --batch-mode --quiet --file "$source/pom.xml" -Dmaven.wagon.http.retryHandler.count=2 \
+    -Dmaven.wagon.rto=60000 -Daether.connector.connectTimeout=20000 -Daether.connector.requestTimeout=60000 \
+    dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$kafka/libs" >"$tools/kafka.log" 2>&1; then
+    tail -n 5 "$tools/kafka.log" >&2
+    fail "Apache Kafka could not be fetched; its tests are skipped"
+fi
+javac -d "$kafka/classes" -cp "$kafka/libs/*" "$source/CreateTopic.java" "$source/ReadRecords.java"
+cp "$source/log4j2.properties" "$kafka/"
+
+# command_for NAME MAIN-CLASS: a tool starts twice as fast without the optimising compiler.
+command_for() {
+    cat >"$tools/bin/$1" <<END
+#!/bin/sh
+here=\$(cd "\$(dirname "\$0")/../kafka" && pwd)
+exec java -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData \\
+    -Dlog4j2.configurationFile="\$here/log4j2.properties" -cp "\$here/classes:\$here/libs/*" $2 "\$@"
+END
+    chmod +x "$tools/bin/$1"
+}
+command_for kafka-topics org.apache.kafka.tools.TopicCommand
+command_for kafka-configs org.apache.kafka.tools.ConfigCommand
+command_for kafka-console-producer org.apache.kafka.tools.ConsoleProducer
+command_for kafka-console-consumer org.apache.kafka.tools.consumer.ConsoleConsumer
+command_for kafka-get-offsets org.apache.kafka.tools.GetOffsetShell
+command_for kafka-dump-log org.apache.kafka.tools.DumpLogSegments
+command_for kafka-storage kafka.tools.StorageTool
+command_for kafka-server kafka.Kafka
+command_for java-create-topic CreateTopic
+command_for java-read-records ReadRecords
+
+"$tools/bin/kafka-topics" --version >"$tools/kafka.log" 2>&1 || fail "Kafka's tools do not start, see $tools/kafka.log"
+# shellcheck disable=SC2086
+done_with kafka $inputs
+say "Apache Kafka $(cut -d ' ' -f 1 "$tools/kafka.log") is in target/tools/kafka"
