@@ -1,0 +1,126 @@
+//! Frames: a four-byte big-endian length, then that many bytes.
+//!
+//! A length is only a claim. Memory grows with the bytes that arrive, so a peer that states 100 MiB and sends nothing
+//! costs what one small read costs.
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// The largest frame taken by default: 100 MiB, Kafka's `socket.request.max.bytes`.
+pub const FRAME_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// Bytes reserved at first for a frame, however long it claims to be.
+const FIRST_BYTES: usize = 16 * 1024;
+/// Bytes of the length field.
+const LENGTH_BYTES: usize = 4;
+
+/// A frame that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The stated length is negative or above the limit.
+    #[error("frame length {length} is not allowed, expected 0 to {limit} bytes")]
+    Length {
+        /// The length stated.
+        length: i32,
+        /// The largest length taken.
+        limit: usize,
+    },
+    /// The peer closed inside a frame.
+    #[error("connection closed {received} bytes into a frame of {expected}")]
+    Cut {
+        /// Bytes received, the length field's own if it was not whole yet.
+        received: usize,
+        /// Bytes that were expected.
+        expected: usize,
+    },
+    /// Reading failed.
+    #[error("reading failed: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Reads one frame; `None` if the peer closed between frames.
+///
+/// # Errors
+/// [`FrameError`]. The stream is then in the middle of something and of no more use.
+pub async fn read<R: AsyncRead + Unpin>(
+    reader: &mut R,
+    bytes_max: usize,
+) -> Result<Option<Bytes>, FrameError> {
+    let Some(length) = read_length(reader, bytes_max).await? else { return Ok(None) };
+    read_body(reader, length).await.map(Some)
+}
+
+/// Reads a frame's length; `None` if the peer closed before its first byte.
+pub(crate) async fn read_length<R: AsyncRead + Unpin>(
+    reader: &mut R,
+    bytes_max: usize,
+) -> Result<Option<usize>, FrameError> {
+    let mut length = [0_u8; LENGTH_BYTES];
+    let mut received = 0;
+    while let Some(rest) = length.get_mut(received..).filter(|rest| !rest.is_empty()) {
+        match reader.read(rest).await? {
+            0 if received == 0 => return Ok(None),
+            0 => return Err(FrameError::Cut { received, expected: LENGTH_BYTES }),
+            count => received = received.saturating_add(count),
+        }
+    }
+    let length = i32::from_be_bytes(length);
+    usize::try_from(length)
+        .ok()
+        .filter(|bytes| *bytes <= bytes_max)
+        .map(Some)
+        .ok_or(FrameError::Length { length, limit: bytes_max })
+}
+
+/// Reads a frame's bytes, doubling the buffer as it fills.
+async fn read_body<R: AsyncRead + Unpin>(reader: &mut R, length: usize) -> Result<Bytes, FrameError> {
+    let mut body = BytesMut::new();
+    while body.len() < length {
+        body.reserve(growth(&body, length));
+        read_some(reader, &mut body, length).await?;
+    }
+    Ok(body.freeze())
+}
+
+/// How much room the next read wants: none while there is some, a little at first, then as much again as is there.
+pub(crate) fn growth(body: &BytesMut, length: usize) -> usize {
+    if body.len() < body.capacity() {
+        return 0;
+    }
+    body.len().max(FIRST_BYTES).min(length.saturating_sub(body.len()))
+}
+
+/// Reads once into the room there is, never beyond the frame's end.
+pub(crate) async fn read_some<R: AsyncRead + Unpin>(
+    reader: &mut R,
+    body: &mut BytesMut,
+    length: usize,
+) -> Result<(), FrameError> {
+    use bytes::BufMut;
+    let room = length.saturating_sub(body.len()).min(body.capacity().saturating_sub(body.len()));
+    let mut window = (&mut *body).limit(room);
+    match reader.read_buf(&mut window).await? {
+        0 => Err(FrameError::Cut { received: body.len(), expected: length }),
+        _ => Ok(()),
+    }
+}
+
+/// Writes one frame around `body` and flushes.
+///
+/// # Errors
+/// A body longer than a length field can say (`InvalidInput`), or what the writer says.
+pub async fn write<W: AsyncWrite + Unpin>(writer: &mut W, body: &[u8]) -> io::Result<()> {
+    let length = i32::try_from(body.len())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "frame longer than 2147483647 bytes"))?;
+    writer.write_all(&length.to_be_bytes()).await?;
+    writer.write_all(body).await?;
+    writer.flush().await
+}
+
+/// Fills in the length of a frame that begins with room for it; `None` if the length does not fit.
+pub(crate) fn seal(mut frame: BytesMut) -> Option<Bytes> {
+    let length = i32::try_from(frame.len().checked_sub(LENGTH_BYTES)?).ok()?;
+    frame.get_mut(..LENGTH_BYTES)?.copy_from_slice(&length.to_be_bytes());
+    Some(frame.freeze())
+}
