@@ -1,1 +1,28 @@
 //! One partition's log on disk in Kafka's segment format, with epochs, producers, transactions and recovery.
+//!
+//! A [`Log`] is owned by one thread, which applies what a judged request asks for ([`Log::apply`]) and makes it durable
+//! ([`Log::flush`]); any number of [`LogReader`]s read beside it. Where the folder's bytes mean what, what is durable
+//! when, and how a start recovers is drawn in this folder's README.
+//!
+//! What may be appended is judged elsewhere: the log takes batches as they are and only refuses what would make its own
+//! files contradict themselves. [`folder`] holds what a whole data folder needs (its lock, its format version, checked
+//! files), [`dump`] lists a partition folder without opening it.
+
+pub mod dump;
+pub mod folder;
+
+mod commit;
+mod config;
+mod error;
+mod io;
+mod log;
+mod reader;
+mod view;
+
+pub use commit::{Commit, Placed, SourcePosition};
+pub use config::{Config, Flush};
+pub use error::{ApplyError, LogError, ReadError};
+pub use io::{DiskIo, File, Io};
+pub use log::{Log, Recovery};
+pub use reader::{Fetched, Inflate, LogReader, TimestampHit};
+pub use view::{AbortedTransaction, View};
