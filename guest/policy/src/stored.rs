@@ -1,0 +1,132 @@
+//! What of a request is stored already, and whether the rest fits where the log ends (R19 to R26b).
+
+use verbatim_contract::{Callbacks, Comparison, CutPreview, Reason, Refusal};
+
+use crate::case::Case;
+use crate::ground::{Ground, epoch_left};
+use crate::{refuse, rewind, tag};
+
+/// How much of a request has been done before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// All of it (R21, R26b).
+    Everything,
+    /// So many batches at the front, which end where the log ends (R21); the bytes are the proof that the writer and the
+    /// log agree up to there. 0 = none.
+    LeadingRun(usize),
+}
+
+/// R24: batches of one request follow each other (87).
+pub(crate) fn no_overlap_in_request(case: &Case<'_>) -> Result<(), Refusal> {
+    let mut least = 0;
+    for (index, batch) in case.numbered() {
+        let base = batch.header.base_offset;
+        if base < least {
+            return Err(refuse::batch(
+                Reason::OverlapInRequest,
+                index,
+                least,
+                format_args!(
+                    "the batch must begin at {least} or later, behind the one before it, baseOffset=`{base}`"
+                ),
+            ));
+        }
+        least = batch.header.next_offset().unwrap_or(i64::MAX);
+    }
+    Ok(())
+}
+
+/// R21, R26b: how much of the request the log holds already.
+pub(crate) fn look_up(case: &Case<'_>, cut: Option<&CutPreview>, log: &mut dyn Callbacks) -> Stored {
+    // What a cut takes away does not count, whatever its bytes are.
+    if cut.is_some_and(|cut| rewind::is_pending(case, cut)) {
+        return Stored::LeadingRun(0);
+    }
+    let end = case.position.end;
+    let is_same = |index, base| base < end && log.compare(index, base) == Comparison::Same;
+    let run = count_while(case, is_same);
+    let done = run == case.batches.len()
+        && case.request.end_to.is_none_or(|end_to| end_to <= end)
+        && tag::entries_are_held(case);
+    if done && (run > 0 || is_reached(case, cut)) {
+        return Stored::Everything;
+    }
+    let run_end = run.checked_sub(1).and_then(|last| case.batches.get(last)?.header.next_offset());
+    Stored::LeadingRun(if run_end == Some(end) { run } else { 0 })
+}
+
+/// R26b for a request without records: it asks for an end, and the log stands there. A rewind has to stand there exactly.
+fn is_reached(case: &Case<'_>, cut: Option<&CutPreview>) -> bool {
+    match cut {
+        None => case.request.end_to.is_some(),
+        Some(cut) => {
+            let end = case.request.end_to.unwrap_or(case.declared_end());
+            case.position.end == end && case.request.epoch_before == epoch_left(cut)
+        }
+    }
+}
+
+/// R22: the log ends where the writer thinks, under the epoch that the source has there (1).
+pub(crate) fn position_matches(case: &Case<'_>, ground: &Ground) -> Result<(), Refusal> {
+    let (end, expected_end) = (case.position.end, case.request.expected_end);
+    if expected_end != end {
+        return Err(refuse::request(
+            Reason::PositionMismatch,
+            end,
+            format_args!("the log ends at {end}, expected end=`{expected_end}`"),
+        ));
+    }
+    let (before, declared) = (ground.epoch_before, case.request.epoch_before);
+    if declared != before {
+        return Err(refuse::request(
+            Reason::PositionMismatch,
+            end,
+            format_args!(
+                "the log has leader epoch {before} below offset {}, epoch before=`{declared}`",
+                ground.end
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// R23: nothing else is stored where the batches go (87). R25: an empty log restarts below its end, if the first batch
+/// reaches it.
+pub(crate) fn not_diverged(case: &Case<'_>, ground: &Ground, log: &mut dyn Callbacks) -> Result<(), Refusal> {
+    let mut same_until = None;
+    for (index, batch) in case.numbered().take_while(|(_, batch)| batch.header.base_offset < ground.end) {
+        let base = batch.header.base_offset;
+        let next = batch.header.next_offset().unwrap_or(i64::MAX);
+        if index == 0 && case.position.start == ground.end && next > ground.end {
+            return Ok(());
+        }
+        let first = match log.compare(index, base) {
+            Comparison::Same => {
+                same_until = Some((index, base, next));
+                continue;
+            }
+            Comparison::Absent => base,
+            Comparison::Differs(first) | Comparison::Overlaps(first) => first,
+        };
+        return Err(diverged(index, first, base, ground));
+    }
+    // Batches that are stored, but then the log goes on with a hole or with what the request does not hold.
+    same_until.map_or(Ok(()), |(index, base, next)| Err(diverged(index, next, base, ground)))
+}
+
+fn diverged(index: u32, first: i64, base: i64, ground: &Ground) -> Refusal {
+    refuse::batch(
+        Reason::Diverged,
+        index,
+        first,
+        format_args!(
+            "diverged: the log, which ends at {}, is different from offset {first} on, baseOffset=`{base}`",
+            ground.end
+        ),
+    )
+}
+
+/// How many batches at the front satisfy `is_so` (of index and base offset).
+fn count_while(case: &Case<'_>, mut is_so: impl FnMut(u32, i64) -> bool) -> usize {
+    case.numbered().take_while(|(index, batch)| is_so(*index, batch.header.base_offset)).count()
+}

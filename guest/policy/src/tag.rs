@@ -1,0 +1,196 @@
+//! The exact-produce tag: who may send it (R26), and whether it agrees with itself, with the request's batches and with
+//! the log (R26a). Its bytes are decoded by the host.
+
+use verbatim_contract::{EpochEntry, Reason, Refusal, Request};
+
+use crate::case::Case;
+use crate::ground::Ground;
+use crate::refuse;
+
+/// R26: an exact topic is written with a tag and acks = all (44), from the topic that it is the copy of (103).
+pub(crate) fn admits(case: &Case<'_>) -> Result<(), Refusal> {
+    let request = case.request;
+    if !request.has_tag {
+        return Err(refuse::request(
+            Reason::TagMissing,
+            None,
+            format_args!(
+                "a topic with produce.at.offset takes requests with the exact-produce tag only, tag=`none`"
+            ),
+        ));
+    }
+    if request.acks != -1 {
+        let acks = request.acks;
+        return Err(refuse::request(
+            Reason::AcksNotAll,
+            -1,
+            format_args!("a topic with produce.at.offset is written with acks=-1 only, acks=`{acks}`"),
+        ));
+    }
+    if !request.source_topic_matches {
+        return Err(refuse::request(
+            Reason::SourceTopicChanged,
+            None,
+            format_args!(
+                "the tag's source topic id must be the one that the topic was created for, it is another"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// R26a by the tag alone: numbers in their ranges, entries in order (42). Epochs are R27's.
+pub(crate) fn agrees_with_itself(case: &Case<'_>) -> Result<(), Refusal> {
+    let request = case.request;
+    at_least("expected end", request.expected_end, 0)?;
+    at_least("epoch before", i64::from(request.epoch_before), -1)?;
+    at_least("source start", request.source_start, 0)?;
+    at_least("source end", request.source_end, request.source_start)?;
+    if let Some(target) = request.truncate_to {
+        at_least("truncate to", target, 0)?;
+        at_most("truncate to", target, request.expected_end)?;
+    }
+    if let Some(end_to) = request.end_to {
+        at_least("end to", end_to, case.declared_end())?;
+    }
+    entries_rise(case.entries)
+}
+
+/// R26a with the batches, whose headers are sound and which follow each other: the end is not before theirs, and entries
+/// begin where no batch or older epoch is in the way (42).
+pub(crate) fn agrees_with_batches(case: &Case<'_>) -> Result<(), Refusal> {
+    let request = case.request;
+    let from = case.declared_end();
+    let batches_end = case.batches_end().unwrap_or(from);
+    if let Some(end_to) = request.end_to {
+        at_least("end to", end_to, batches_end)?;
+    }
+    let end = request.end_to.unwrap_or_else(|| batches_end.max(from));
+    let mut before = request.epoch_before;
+    let mut batches = case.batches.iter().map(|batch| &batch.header).peekable();
+    for entry in case.entries {
+        if entry.start < from {
+            known_entry(entry, request)?;
+            continue;
+        }
+        while let Some(batch) = batches.next_if(|batch| batch.base_offset < entry.start) {
+            before = before.max(batch.leader_epoch);
+            let next = batch.next_offset().unwrap_or(i64::MAX);
+            if next > entry.start {
+                return Err(bad_entry(
+                    entry,
+                    next,
+                    format_args!("begins inside a batch, which ends at {next}"),
+                ));
+            }
+        }
+        if entry.epoch <= before {
+            return Err(bad_entry(entry, None, format_args!("begins after epoch {before}")));
+        }
+        if entry.start > end {
+            return Err(bad_entry(
+                entry,
+                end,
+                format_args!("begins behind the end {end} that the request asks for"),
+            ));
+        }
+        before = entry.epoch;
+    }
+    Ok(())
+}
+
+/// R26a with the log that the request builds on: an entry below its end is one of the history's (of which only the last is
+/// known here, the host looks up the others), one at its end or above is newer than all of them (42).
+pub(crate) fn agrees_with_log(case: &Case<'_>, ground: &Ground) -> Result<(), Refusal> {
+    let Some(last) = ground.last_entry else {
+        return case.entries.iter().find(|entry| entry.start < ground.end).map_or(Ok(()), |entry| {
+            Err(bad_entry(
+                entry,
+                ground.end,
+                format_args!("begins below the end {}, where the log has no epoch", ground.end),
+            ))
+        });
+    };
+    for entry in case.entries {
+        if may_be_held(entry, ground.end, last) {
+            continue;
+        }
+        if entry.start < ground.end || entry.epoch <= last.epoch {
+            return Err(bad_entry(
+                entry,
+                last.start,
+                format_args!("contradicts the log, whose last epoch {} begins at {}", last.epoch, last.start),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// All entries are in the log's history already, as far as that is known here.
+pub(crate) fn entries_are_held(case: &Case<'_>) -> bool {
+    let position = case.position;
+    let held = |entry| position.last_entry.is_some_and(|last| may_be_held(entry, position.end, last));
+    case.entries.iter().all(held)
+}
+
+/// The entry is the last one, or lies where older ones do.
+fn may_be_held(entry: &EpochEntry, end: i64, last: EpochEntry) -> bool {
+    *entry == last || (entry.start < end && entry.epoch < last.epoch && entry.start < last.start)
+}
+
+/// An entry below the place that the tag is about cannot be newer than the epoch there.
+fn known_entry(entry: &EpochEntry, request: &Request) -> Result<(), Refusal> {
+    if entry.epoch > request.epoch_before {
+        let before = request.epoch_before;
+        return Err(bad_entry(
+            entry,
+            None,
+            format_args!("is newer than the epoch before, {before}, but begins earlier"),
+        ));
+    }
+    Ok(())
+}
+
+fn entries_rise(entries: &[EpochEntry]) -> Result<(), Refusal> {
+    if let Some(first) = entries.first() {
+        at_least("an entry's start", first.start, 0)?;
+    }
+    match entries.iter().zip(entries.iter().skip(1)).find(|(a, b)| b.epoch <= a.epoch || b.start <= a.start) {
+        None => Ok(()),
+        Some((before, entry)) => Err(bad_entry(
+            entry,
+            None,
+            format_args!("must be above the one before it, epoch {} from {}", before.epoch, before.start),
+        )),
+    }
+}
+
+fn bad_entry(entry: &EpochEntry, expected: impl Into<Option<i64>>, why: core::fmt::Arguments<'_>) -> Refusal {
+    refuse::request(
+        Reason::TagInvalid,
+        expected,
+        format_args!("a declared leader epoch {why}, epoch={}, start=`{}`", entry.epoch, entry.start),
+    )
+}
+
+fn at_least(field: &str, value: i64, least: i64) -> Result<(), Refusal> {
+    if value < least {
+        return Err(refuse::request(
+            Reason::TagInvalid,
+            least,
+            format_args!("{field} must be at least {least}, {field}=`{value}`"),
+        ));
+    }
+    Ok(())
+}
+
+fn at_most(field: &str, value: i64, most: i64) -> Result<(), Refusal> {
+    if value > most {
+        return Err(refuse::request(
+            Reason::TagInvalid,
+            most,
+            format_args!("{field} must be at most {most}, {field}=`{value}`"),
+        ));
+    }
+    Ok(())
+}
