@@ -205,6 +205,7 @@ pub(crate) fn encode<T: Encodable>(
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use kafka_protocol::messages::ApiKey as TheirKey;
 
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn names_ranges_and_header_versions_agree_with_the_message_library() {
         for api in APIS {
-            let theirs = TheirKey::iter().find(|key| *key as i16 == api.key.number()).expect("a known key");
+            let theirs = TheirKey::iter().find(|key| *key as i16 == api.key.number()).unwrap();
             assert_eq!(format!("{theirs:?}"), api.key.name());
             for version in api.min..=api.max {
                 assert!(theirs.valid_versions().min <= version && version <= theirs.valid_versions().max);
@@ -245,7 +246,7 @@ mod tests {
     fn a_message_that_does_not_fit_leaves_the_buffer_alone() {
         let mut out = BytesMut::from(&b"head"[..]);
         let body = Request::from(messages::ProduceRequest::default());
-        let error = body.encode_body(99, &mut out).expect_err("no such version");
+        let error = body.encode_body(99, &mut out).unwrap_err();
         assert_eq!(&out[..], b"head");
         assert!(error.to_string().starts_with("Produce v99 cannot be encoded"), "{error}");
     }

@@ -103,8 +103,6 @@ error_codes! {
     InvalidTxnState = 48, "INVALID_TXN_STATE", false;
     /// The producer id does not belong to the transactional id.
     InvalidProducerIdMapping = 49, "INVALID_PRODUCER_ID_MAPPING", false;
-    /// Another operation on the same transaction is going on.
-    ConcurrentTransactions = 51, "CONCURRENT_TRANSACTIONS", true;
     /// The transactional id may not be used (R36b).
     TransactionalIdAuthorizationFailed = 53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", false;
     /// The disk, or the module that judges the topic, failed; nothing was written.

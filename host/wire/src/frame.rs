@@ -124,3 +124,51 @@ pub(crate) fn seal(mut frame: BytesMut) -> Option<Bytes> {
     frame.get_mut(..LENGTH_BYTES)?.copy_from_slice(&length.to_be_bytes());
     Some(frame.freeze())
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn frames_come_back_as_written_and_the_end_is_none() {
+        let mut wire = Vec::new();
+        for body in [&b""[..], b"abc", &[7; 100_000]] {
+            write(&mut wire, body).await.unwrap();
+        }
+        let mut reader = &wire[..];
+        assert_eq!(read(&mut reader, 100_000).await.unwrap().unwrap(), Bytes::new());
+        assert_eq!(read(&mut reader, 100_000).await.unwrap().unwrap(), "abc");
+        assert_eq!(read(&mut reader, 100_000).await.unwrap().unwrap(), vec![7; 100_000]);
+        assert!(read(&mut reader, 100_000).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn lengths_out_of_range_name_value_and_limit() {
+        for (length, limit) in [(-1_i32, 10_usize), (11, 10), (i32::MAX, FRAME_BYTES_MAX), (i32::MIN, 0)] {
+            let mut reader = &length.to_be_bytes()[..];
+            let error = read(&mut reader, limit).await.unwrap_err().to_string();
+            let expected = format!("frame length {length} is not allowed, expected 0 to {limit} bytes");
+            assert_eq!(error, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cut_frame_says_where() {
+        let error = read(&mut &[0_u8, 0][..], 10).await.unwrap_err();
+        assert_eq!(error.to_string(), "connection closed 2 bytes into a frame of 4");
+        let error = read(&mut &[0_u8, 0, 0, 9, 1, 2, 3][..], 10).await.unwrap_err();
+        assert_eq!(error.to_string(), "connection closed 3 bytes into a frame of 9");
+    }
+
+    #[test]
+    fn the_buffer_grows_with_what_arrived_not_with_what_was_claimed() {
+        let mut body = BytesMut::new();
+        assert_eq!(growth(&body, FRAME_BYTES_MAX), FIRST_BYTES);
+        body.reserve(FIRST_BYTES);
+        assert_eq!(growth(&body, FRAME_BYTES_MAX), 0, "there is room");
+        body.resize(body.capacity(), 0);
+        assert_eq!(growth(&body, FRAME_BYTES_MAX), body.len());
+        assert_eq!(growth(&body, body.len() + 5), 5, "never beyond the frame");
+    }
+}

@@ -16,9 +16,7 @@ use crate::api::{ApiKey, EncodeError};
 use crate::frame::{self, FrameError};
 use crate::request::{self, RequestError, RequestHead};
 use crate::response;
-
-/// What decoding allocates for one array element or tagged field, at most.
-const ELEMENT_BYTES: usize = 256;
+use crate::shape::ELEMENT_BYTES;
 
 /// Why a connection ended, if not by the peer's or our own wish.
 #[derive(Debug, thiserror::Error)]

@@ -18,8 +18,13 @@ mod data;
 mod walk;
 
 pub(crate) use walk::walk;
+#[cfg(test)]
+mod tests;
 
 use crate::api::ApiKey;
+
+/// What decoding allocates at most for one array element or tagged field of a request, in bytes.
+pub(crate) const ELEMENT_BYTES: usize = 256;
 
 /// Bounds of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
