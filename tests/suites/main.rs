@@ -1,1 +1,6 @@
-//! The whole-system suites.
+//! The whole-system suites: a real host, real clients, crashes and hostile peers.
+//!
+//! `make test` runs them; `make soak` runs the long ones at full length. A test that needs a program it does not find is
+//! skipped, and says so.
+
+mod normal_topic;

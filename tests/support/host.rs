@@ -1,0 +1,217 @@
+//! The host under test: the real `verbatim serve`, on a free loopback port.
+
+use crate::run::{self, Output};
+use anyhow::{Context, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long a host may take to start or to stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running host. Dropping it kills it.
+#[derive(Debug)]
+pub struct Host {
+    child: Child,
+    address: SocketAddr,
+    log: PathBuf,
+}
+
+/// A data folder that is removed with it, and what a host in it is started with.
+#[derive(Debug)]
+pub struct Home {
+    folder: TempDir,
+    address: SocketAddr,
+    address_space_bytes: Option<u64>,
+    arguments: Vec<String>,
+}
+
+impl Home {
+    /// An empty home with a free port, which every host started in it listens on.
+    ///
+    /// # Errors
+    /// If there is no room or no port.
+    pub fn new() -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("verbatim-test-").tempdir()?;
+        Ok(Self { folder, address: free_address()?, address_space_bytes: None, arguments: Vec::new() })
+    }
+
+    /// Limits the host's address space, in bytes.
+    pub fn address_space(mut self, bytes: u64) -> Self {
+        self.address_space_bytes = Some(bytes);
+        self
+    }
+
+    /// More arguments for `verbatim serve`.
+    pub fn arguments(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(ToString::to_string));
+        self
+    }
+
+    /// The host's data folder.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Starts a host and waits until it takes connections.
+    ///
+    /// # Errors
+    /// With the host's log, if it ends or takes too long.
+    pub fn start(&self) -> anyhow::Result<Host> {
+        let log = self.folder.path().join("host.log");
+        let mut command = match self.address_space_bytes {
+            // The limit is set by prlimit, which then becomes the host.
+            Some(bytes) => {
+                let mut command = Command::new("prlimit");
+                command.arg(format!("--as={bytes}")).arg(binary()?);
+                command
+            }
+            None => Command::new(binary()?),
+        };
+        command.arg("serve").arg("--data").arg(self.data());
+        command.args(["--listen", &self.address.to_string()]).args(&self.arguments);
+        let output = File::options().append(true).create(true).open(&log)?;
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        let mut host = Host { child, address: self.address, log };
+        match host.wait_until_ready() {
+            Ok(()) => Ok(host),
+            Err(error) => Err(error.context(format!("{command:?}\n--- log\n{}", host.log()))),
+        }
+    }
+}
+
+impl Host {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The same as text, for command lines.
+    pub fn bootstrap(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// What all hosts of this home have printed so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// True while it runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// A figure of `/proc/<pid>/status`, such as `VmRSS`, in KiB.
+    ///
+    /// # Errors
+    /// If the host does not run or the figure is not there.
+    pub fn status_kib(&self, field: &str) -> anyhow::Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number.with_context(|| format!("no {field}"))?.parse().context("not a number")
+    }
+
+    /// Stops it with SIGTERM, as an operator does.
+    ///
+    /// # Errors
+    /// If it does not end in time, or not with exit code 0.
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM)?;
+        let status = run::wait(&mut self.child, PATIENCE);
+        ensure!(status.as_ref().is_ok_and(ExitStatus::success), "SIGTERM: {status:?}\n{}", self.log());
+        Ok(())
+    }
+
+    /// Kills it with SIGKILL.
+    ///
+    /// # Errors
+    /// If it had ended before by itself.
+    pub fn kill(mut self) -> anyhow::Result<()> {
+        ensure!(self.is_running(), "the host had ended before it was killed\n{}", self.log());
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Runs a sub-command of `verbatim` against this host; `--bootstrap-server` is added.
+    ///
+    /// # Errors
+    /// If it cannot be started or does not end in time.
+    pub fn verbatim(&self, arguments: &[&str], input: &[u8]) -> anyhow::Result<Output> {
+        let bootstrap = ["--bootstrap-server", &self.bootstrap()];
+        run::run(Command::new(binary()?).args(arguments).args(bootstrap), input)
+    }
+
+    /// Creates a topic by `verbatim topic create`.
+    ///
+    /// # Errors
+    /// If the command fails.
+    pub fn create_topic(&self, name: &str, partitions: u32, configs: &[&str]) -> anyhow::Result<()> {
+        let partitions = partitions.to_string();
+        let mut arguments = vec!["topic", "create", name, "--partitions", &partitions];
+        arguments.extend(configs.iter().flat_map(|config| ["--config", config]));
+        self.verbatim(&arguments, b"")?.success().map(drop)
+    }
+
+    fn wait_until_ready(&mut self) -> anyhow::Result<()> {
+        let address = self.address;
+        crate::wait_for("answer of the host", PATIENCE, || {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the host ended: {status}");
+            }
+            Ok(TcpStream::connect(address).ok().map(drop))
+        })
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The `verbatim` command of this build profile. It is brought up to date once, which is nothing to do under
+/// `make test`; other people's packages cannot depend on a binary.
+///
+/// # Errors
+/// If it cannot be built.
+pub fn binary() -> anyhow::Result<&'static Path> {
+    static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BINARY.get_or_init(|| build_binary().map_err(|error| format!("{error:#}")));
+    built.as_deref().map_err(|error| anyhow::anyhow!("{error}"))
+}
+
+fn build_binary() -> anyhow::Result<PathBuf> {
+    // This test runs from <target>/<profile>/deps.
+    let test = std::env::current_exe()?;
+    let profile_dir = test.ancestors().nth(2).context("the test is not in a target folder")?;
+    let target_dir = profile_dir.parent().context("no target folder")?;
+    let profile = match profile_dir.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--package", "verbatim", "--bin", "verbatim", "--profile", profile]);
+    cargo.arg("--target-dir").arg(target_dir).current_dir(crate::workspace());
+    let output = cargo.output().with_context(|| format!("cannot run {cargo:?}"))?;
+    ensure!(output.status.success(), "{cargo:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(profile_dir.join("verbatim"))
+}
+
+/// A loopback address that nothing listens on at present.
+///
+/// # Errors
+/// If there is none.
+pub fn free_address() -> anyhow::Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}

@@ -1,0 +1,88 @@
+//! Other people's programs: looked for in `target/tools/bin`, where `make tools` puts them, then on the PATH.
+//!
+//! A test without its tool prints SKIPPED and why; with `VERBATIM_REQUIRE_TOOLS=1`, as in `.ci/run`, it fails.
+
+use crate::run::{Output, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program that is there.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    program: PathBuf,
+    script: Option<PathBuf>,
+}
+
+impl Tool {
+    /// The program's path, for those who start it themselves.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Runs it with arguments and input.
+    ///
+    /// # Errors
+    /// If it cannot be started or does not end in time. How it ended is in the output.
+    pub fn output(&self, arguments: &[&str], input: &[u8]) -> anyhow::Result<Output> {
+        run(Command::new(&self.program).args(&self.script).args(arguments), input)
+    }
+
+    /// Runs it with arguments; it must succeed. Returns its standard output.
+    ///
+    /// # Errors
+    /// If it does not succeed.
+    pub fn succeed(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        self.output(arguments, b"")?.success()
+    }
+
+    /// The same, with input.
+    ///
+    /// # Errors
+    /// If it does not succeed.
+    pub fn succeed_with(&self, arguments: &[&str], input: &[u8]) -> anyhow::Result<String> {
+        self.output(arguments, input)?.success()
+    }
+
+    /// Runs it; each line of its standard output must be a JSON value.
+    ///
+    /// # Errors
+    /// If it does not succeed, or prints something else.
+    pub fn json_lines(&self, arguments: &[&str]) -> anyhow::Result<Vec<serde_json::Value>> {
+        let text = self.succeed(arguments)?;
+        text.lines()
+            .map(|line| serde_json::from_str(line).map_err(|error| anyhow::anyhow!("{error} in {line:?}")))
+            .collect()
+    }
+}
+
+/// Finds a tool by name. `None` means that the test is skipped, and that this was said.
+///
+/// # Errors
+/// When the tool is missing and tools are required.
+pub fn find(name: &str) -> anyhow::Result<Option<Tool>> {
+    let mut folders = vec![crate::workspace().join("target/tools/bin")];
+    folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    let program = folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file());
+    found(name, program.map(|program| Tool { program, script: None }))
+}
+
+/// Finds a script of `tests/tools/python`, to be run by the Python that has the Kafka clients.
+///
+/// # Errors
+/// When that Python is missing and tools are required.
+pub fn python(script: &str) -> anyhow::Result<Option<Tool>> {
+    let program = crate::workspace().join("target/tools/python/bin/python");
+    let script = crate::workspace().join("tests/tools/python").join(script);
+    found("python", program.is_file().then_some(Tool { program, script: Some(script) }))
+}
+
+fn found(name: &str, tool: Option<Tool>) -> anyhow::Result<Option<Tool>> {
+    if tool.is_some() {
+        return Ok(tool);
+    }
+    let missing = format!("{name} is neither in target/tools nor on the PATH; run `make tools`");
+    anyhow::ensure!(std::env::var_os("VERBATIM_REQUIRE_TOOLS").is_none(), "{missing}");
+    let thread = std::thread::current();
+    crate::announce(&format!("SKIPPED {}: {missing}", thread.name().unwrap_or("a test")));
+    Ok(None)
+}
