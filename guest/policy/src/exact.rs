@@ -37,7 +37,7 @@ pub(crate) fn produce(case: &Case<'_>, log: &mut dyn Callbacks) -> Result<(), Re
     } else {
         Ground::of(case.position)
     };
-    tag::agrees_with_log(case, &ground)?; // R26a
+    tag::agrees_with_log(case, &ground, log)?; // R26a
     epochs::never_fall(case, run, &ground)?; // R28
     producers::warn_of_open_transaction(case, run, log); // R37
     replicas::enough(case, log)?; // R41

@@ -45,25 +45,32 @@ pub(crate) fn look_up(case: &Case<'_>, cut: Option<&CutPreview>, log: &mut dyn C
     let end = case.position.end;
     let is_same = |index, base| base < end && log.compare(index, base) == Comparison::Same;
     let run = count_while(case, is_same);
-    let done = run == case.batches.len()
-        && case.request.end_to.is_none_or(|end_to| end_to <= end)
-        && tag::entries_are_held(case);
-    if done && (run > 0 || is_reached(case, cut)) {
+    let whole = run == case.batches.len();
+    if whole && is_reached(case, cut) && tag::entries_are_held(case, log) {
         return Stored::Everything;
     }
     let run_end = run.checked_sub(1).and_then(|last| case.batches.get(last)?.header.next_offset());
-    Stored::LeadingRun(if run_end == Some(end) { run } else { 0 })
+    // A cut that was done leaves either all of the request or something to append.
+    let goes_on = run_end == Some(end) && cut.is_none_or(|_| !whole && lies_behind_cut(case));
+    Stored::LeadingRun(if goes_on { run } else { 0 })
 }
 
-/// R26b for a request without records: it asks for an end, and the log stands there. A rewind has to stand there exactly.
+/// The log has come as far as the request wants, whose batches are all stored. Without batches there has to be a wish for
+/// an end (R26b), and a cut has to have left the log exactly so.
 fn is_reached(case: &Case<'_>, cut: Option<&CutPreview>) -> bool {
-    match cut {
-        None => case.request.end_to.is_some(),
-        Some(cut) => {
-            let end = case.request.end_to.unwrap_or(case.declared_end());
-            case.position.end == end && case.request.epoch_before == epoch_left(cut)
+    let end = case.position.end;
+    match (cut, case.request.end_to) {
+        (None, end_to) => end_to.map_or(!case.batches.is_empty(), |end_to| end_to <= end),
+        (Some(cut), end_to) => {
+            let target = case.declared_end();
+            let wanted = end_to.unwrap_or(target).max(case.batches_end().unwrap_or(target));
+            wanted == end && lies_behind_cut(case) && case.request.epoch_before == epoch_left(cut)
         }
     }
+}
+
+fn lies_behind_cut(case: &Case<'_>) -> bool {
+    case.batches.first().is_none_or(|first| first.header.base_offset >= case.declared_end())
 }
 
 /// R22: the log ends where the writer thinks, under the epoch that the source has there (1).
@@ -97,7 +104,7 @@ pub(crate) fn not_diverged(case: &Case<'_>, ground: &Ground, log: &mut dyn Callb
     for (index, batch) in case.numbered().take_while(|(_, batch)| batch.header.base_offset < ground.end) {
         let base = batch.header.base_offset;
         let next = batch.header.next_offset().unwrap_or(i64::MAX);
-        if index == 0 && case.position.start == ground.end && next > ground.end {
+        if restart(case, ground).is_some() {
             return Ok(());
         }
         let first = match log.compare(index, base) {
@@ -112,6 +119,14 @@ pub(crate) fn not_diverged(case: &Case<'_>, ground: &Ground, log: &mut dyn Callb
     }
     // Batches that are stored, but then the log goes on with a hole or with what the request does not hold.
     same_until.map_or(Ok(()), |(index, base, next)| Err(diverged(index, next, base, ground)))
+}
+
+/// R25: where an empty log restarts below its end, if the first batch reaches that.
+pub(crate) fn restart(case: &Case<'_>, ground: &Ground) -> Option<i64> {
+    let first = &case.batches.first()?.header;
+    let reaches = first.next_offset().is_some_and(|next| next > ground.end);
+    let is_empty = case.position.start == ground.end;
+    (is_empty && reaches && first.base_offset < ground.end).then_some(first.base_offset)
 }
 
 fn diverged(index: u32, first: i64, base: i64, ground: &Ground) -> Refusal {

@@ -1,11 +1,11 @@
 //! The exact-produce tag: who may send it (R26), and whether it agrees with itself, with the request's batches and with
 //! the log (R26a). Its bytes are decoded by the host.
 
-use verbatim_contract::{EpochEntry, Reason, Refusal, Request};
+use verbatim_contract::{Callbacks, EpochEntry, Reason, Refusal};
 
 use crate::case::Case;
 use crate::ground::Ground;
-use crate::refuse;
+use crate::{refuse, stored};
 
 /// R26: an exact topic is written with a tag and acks = all (44), from the topic that it is the copy of (103).
 pub(crate) fn admits(case: &Case<'_>) -> Result<(), Refusal> {
@@ -60,19 +60,18 @@ pub(crate) fn agrees_with_itself(case: &Case<'_>) -> Result<(), Refusal> {
 /// begin where no batch or older epoch is in the way (42).
 pub(crate) fn agrees_with_batches(case: &Case<'_>) -> Result<(), Refusal> {
     let request = case.request;
-    let from = case.declared_end();
-    let batches_end = case.batches_end().unwrap_or(from);
+    let declared_end = case.declared_end();
+    let batches_end = case.batches_end().unwrap_or(declared_end);
     if let Some(end_to) = request.end_to {
         at_least("end to", end_to, batches_end)?;
     }
-    let end = request.end_to.unwrap_or_else(|| batches_end.max(from));
+    let end = request.end_to.unwrap_or_else(|| batches_end.max(declared_end));
+    // An empty log may restart below its end (R25).
+    let first = case.batches.first().map_or(declared_end, |batch| batch.header.base_offset);
+    let from = first.min(declared_end);
     let mut before = request.epoch_before;
     let mut batches = case.batches.iter().map(|batch| &batch.header).peekable();
-    for entry in case.entries {
-        if entry.start < from {
-            known_entry(entry, request)?;
-            continue;
-        }
+    for entry in case.entries.iter().filter(|entry| entry.start >= from) {
         while let Some(batch) = batches.next_if(|batch| batch.base_offset < entry.start) {
             before = before.max(batch.leader_epoch);
             let next = batch.next_offset().unwrap_or(i64::MAX);
@@ -99,56 +98,50 @@ pub(crate) fn agrees_with_batches(case: &Case<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// R26a with the log that the request builds on: an entry below its end is one of the history's (of which only the last is
-/// known here, the host looks up the others), one at its end or above is newer than all of them (42).
-pub(crate) fn agrees_with_log(case: &Case<'_>, ground: &Ground) -> Result<(), Refusal> {
-    let Some(last) = ground.last_entry else {
-        return case.entries.iter().find(|entry| entry.start < ground.end).map_or(Ok(()), |entry| {
-            Err(bad_entry(
-                entry,
-                ground.end,
-                format_args!("begins below the end {}, where the log has no epoch", ground.end),
-            ))
-        });
-    };
+/// R26a with the log that the request builds on: an entry below its end is one of the history's, one at its end or above
+/// is newer than all of them (42). Below the start nothing is looked at.
+pub(crate) fn agrees_with_log(
+    case: &Case<'_>,
+    ground: &Ground,
+    log: &mut dyn Callbacks,
+) -> Result<(), Refusal> {
+    let floor = stored::restart(case, ground).unwrap_or(ground.end);
     for entry in case.entries {
-        if may_be_held(entry, ground.end, last) {
+        if entry.start < case.position.start.min(floor) || is_held(entry, ground, log) {
             continue;
         }
-        if entry.start < ground.end || entry.epoch <= last.epoch {
+        if entry.start < floor {
             return Err(bad_entry(
                 entry,
-                last.start,
-                format_args!("contradicts the log, whose last epoch {} begins at {}", last.epoch, last.start),
+                floor,
+                format_args!("begins below the end {floor}, where there was none"),
+            ));
+        }
+        if let Some(last) = ground.last_entry.filter(|last| entry.epoch <= last.epoch) {
+            return Err(bad_entry(
+                entry,
+                None,
+                format_args!("begins after the log's epoch {} from {}", last.epoch, last.start),
             ));
         }
     }
     Ok(())
 }
 
-/// All entries are in the log's history already, as far as that is known here.
-pub(crate) fn entries_are_held(case: &Case<'_>) -> bool {
-    let position = case.position;
-    let held = |entry| position.last_entry.is_some_and(|last| may_be_held(entry, position.end, last));
-    case.entries.iter().all(held)
+/// All entries are in the log's history. Below the start, where nothing is looked at, that is so unless the request cuts.
+pub(crate) fn entries_are_held(case: &Case<'_>, log: &mut dyn Callbacks) -> bool {
+    let ground = Ground::of(case.position);
+    let floor = if case.request.truncate_to.is_some() { 0 } else { case.position.start };
+    case.entries.iter().all(|entry| entry.start < floor || is_held(entry, &ground, log))
 }
 
-/// The entry is the last one, or lies where older ones do.
-fn may_be_held(entry: &EpochEntry, end: i64, last: EpochEntry) -> bool {
-    *entry == last || (entry.start < end && entry.epoch < last.epoch && entry.start < last.start)
-}
-
-/// An entry below the place that the tag is about cannot be newer than the epoch there.
-fn known_entry(entry: &EpochEntry, request: &Request) -> Result<(), Refusal> {
-    if entry.epoch > request.epoch_before {
-        let before = request.epoch_before;
-        return Err(bad_entry(
-            entry,
-            None,
-            format_args!("is newer than the epoch before, {before}, but begins earlier"),
-        ));
+/// The history has this very entry: the last one travels with the call, others are what a cut just behind would leave.
+fn is_held(entry: &EpochEntry, ground: &Ground, log: &mut dyn Callbacks) -> bool {
+    if ground.last_entry == Some(*entry) {
+        return true;
     }
-    Ok(())
+    let behind = entry.start.checked_add(1).filter(|behind| *behind <= ground.end);
+    behind.is_some_and(|behind| log.cut(behind).last_entry == Some(*entry))
 }
 
 fn entries_rise(entries: &[EpochEntry]) -> Result<(), Refusal> {
