@@ -1,0 +1,168 @@
+//! A whole broker in memory, of one partition with three replicas: the example of how the engine is embedded.
+//!
+//! [`Memory::produce`] is all that a broker does for a request: split, describe, judge, apply. What is left out is what
+//! makes a broker real: a disk, the network, and answers.
+
+mod producers;
+mod stored;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use verbatim_contract::{
+    Comparison, CutPreview, EpochEntry, EpochHistory, Policy, Position, ProducerState, Replica, Request,
+    Unreadable,
+};
+
+pub use producers::{Aborted, Producers};
+pub use stored::Stored;
+
+use crate::{Call, Denied, Incoming, Inflate, Judge, Partition, Plan, RecordReader, Source};
+
+/// The state of the partition. Every field may be set, so that a test can begin anywhere.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// The topic's settings.
+    pub policy: Policy,
+    /// Log start offset.
+    pub start: i64,
+    /// Log end offset.
+    pub end: i64,
+    /// High watermark; moves to the end when a plan is applied.
+    pub high_watermark: i64,
+    /// Epoch history.
+    pub epochs: EpochHistory,
+    /// The epoch that readers are shown, -1 for none.
+    pub shown_epoch: i32,
+    /// What is stored, with its producers.
+    pub stored: Stored,
+    /// The replicas.
+    pub replicas: Vec<Replica>,
+    /// Where the source of an exact topic stands.
+    pub source: Option<Source>,
+    /// The module's own keys.
+    pub config: BTreeMap<String, String>,
+    /// What the module wrote to the log.
+    pub lines: Vec<String>,
+    /// How compressed records are inflated; by itself the broker knows no codec.
+    pub inflate: Inflate,
+    reader: RecordReader,
+}
+
+impl Memory {
+    /// An empty partition with three replicas, all in sync and online. A normal one begins with epoch 0.
+    #[must_use]
+    pub fn new(policy: Policy) -> Self {
+        let mut epochs = EpochHistory::new();
+        if !policy.exact {
+            epochs.assign(0, 0);
+        }
+        Self {
+            start: 0,
+            end: 0,
+            high_watermark: 0,
+            shown_epoch: epochs.last().map_or(-1, |entry| entry.epoch),
+            epochs,
+            stored: Stored::default(),
+            replicas: (1..=3).map(|id| Replica { id, in_sync: true, online: true }).collect(),
+            source: None,
+            config: BTreeMap::new(),
+            lines: Vec::new(),
+            inflate: |_, _| Err(Unreadable::UnknownCodec),
+            reader: RecordReader::default(),
+            policy,
+        }
+    }
+
+    /// Judges a request and carries it out. `records` are the batches as they came, one behind the other.
+    pub fn produce(
+        self,
+        judge: &mut dyn Judge<Self>,
+        request: Request,
+        entries: Vec<EpochEntry>,
+        records: &Bytes,
+    ) -> (Self, Result<Plan, Denied>) {
+        let call = self.call(request, entries, records);
+        let mut judged = judge.judge(call, self);
+        judged.partition.reader.clear();
+        if let Ok(plan) = &judged.verdict {
+            judged.partition.apply(plan);
+        }
+        (judged.partition, judged.verdict)
+    }
+
+    /// What a judge is told. How the records split into batches is found out here, whatever `request.framing` says.
+    #[must_use]
+    pub fn call(&self, request: Request, entries: Vec<EpochEntry>, records: &Bytes) -> Call {
+        let (batches, framing) = Incoming::split(records);
+        let producer = |batch: &Incoming| self.stored.producers().get(batch.facts.header.producer_id);
+        let batches = batches.into_iter().map(|batch| {
+            let producer = producer(&batch).map(ProducerState::last);
+            batch.with_producer(producer)
+        });
+        let (policy, position) = (self.policy.clone(), self.position());
+        Call {
+            policy,
+            position,
+            request: Request { framing, ..request },
+            entries,
+            batches: batches.collect(),
+        }
+    }
+
+    /// Where the log stands.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        let open = self.stored.producers().first_open().unwrap_or(i64::MAX);
+        Position {
+            start: self.start,
+            end: self.end,
+            high_watermark: self.high_watermark,
+            stable_offset: self.start.max(open.min(self.high_watermark)),
+            last_entry: self.epochs.last(),
+            epoch_before_end: self.epochs.before(self.end),
+            shown_epoch: self.shown_epoch,
+        }
+    }
+
+    /// Carries out a plan.
+    pub fn apply(&mut self, plan: &Plan) {
+        if let Some(to) = plan.cut() {
+            self.stored.cut(to);
+            self.epochs.truncate(to);
+        }
+        plan.entries().iter().for_each(|entry| self.epochs.assign(entry.epoch, entry.start));
+        plan.appends().iter().for_each(|placed| self.stored.append(placed));
+        (self.end, self.high_watermark, self.shown_epoch) = (plan.end(), plan.end(), plan.shown_epoch());
+        if plan.start() > self.start {
+            self.start = plan.start();
+            self.stored.advance_start(self.start);
+            self.epochs.advance_start(self.start);
+        }
+        self.source = plan.source().map(|now| now.after(self.source)).or(self.source);
+    }
+}
+
+impl Partition for Memory {
+    fn compare(&mut self, batch: &Incoming, base_offset: i64) -> Comparison {
+        self.stored.compare(batch, base_offset)
+    }
+    fn cut(&mut self, to: i64) -> CutPreview {
+        self.stored.preview(to, (self.start, self.end), &self.epochs)
+    }
+    fn producer(&mut self, producer_id: i64) -> Option<ProducerState> {
+        self.stored.producers().get(producer_id).cloned()
+    }
+    fn replicas(&mut self) -> Vec<Replica> {
+        self.replicas.clone()
+    }
+    fn records(&mut self, index: u32, batch: &Incoming, max: u32) -> Result<Vec<u8>, Unreadable> {
+        self.reader.next(index, batch, max, self.inflate)
+    }
+    fn config(&mut self, key: &str) -> Option<String> {
+        self.config.get(key).cloned()
+    }
+    fn trace(&mut self, line: &str) {
+        self.lines.push(line.to_owned());
+    }
+}

@@ -1,0 +1,112 @@
+//! The batches that the in-memory broker keeps, and what can be asked of them.
+
+use bytes::Bytes;
+use verbatim_batch::{Batch, Header};
+use verbatim_contract::{Comparison, CutPreview, EpochHistory};
+
+use super::Producers;
+use crate::{Incoming, Placed};
+
+/// Stored batches by rising offset, with what is remembered of their producers.
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    batches: Vec<(Header, Bytes)>,
+    producers: Producers,
+}
+
+impl Stored {
+    /// The batches, each with its header decoded.
+    #[must_use]
+    pub fn batches(&self) -> &[(Header, Bytes)] {
+        &self.batches
+    }
+
+    /// Producers and transactions.
+    #[must_use]
+    pub fn producers(&self) -> &Producers {
+        &self.producers
+    }
+
+    /// The same, to begin a test with other ones; a cut makes them anew from the batches.
+    pub fn producers_mut(&mut self) -> &mut Producers {
+        &mut self.producers
+    }
+
+    /// All bytes, one batch behind the other.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        self.batches.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect()
+    }
+
+    /// Appends a placed batch.
+    pub fn append(&mut self, placed: &Placed) {
+        self.push(placed.header, Bytes::from([placed.head.as_slice(), &placed.payload].concat()));
+    }
+
+    /// Appends a whole batch as it is, to begin a test with.
+    pub fn push(&mut self, header: Header, bytes: Bytes) {
+        self.producers.append(&header, &bytes);
+        self.batches.push((header, bytes));
+    }
+
+    /// Drops the batches from `to` on; producers and transactions become what they were there.
+    pub fn cut(&mut self, to: i64) {
+        let kept = std::mem::take(self).batches.into_iter().filter(|(header, _)| header.base_offset < to);
+        kept.for_each(|(header, bytes)| self.push(header, bytes));
+    }
+
+    /// Drops the batches that end below `start`.
+    pub fn advance_start(&mut self, start: i64) {
+        self.batches.retain(|(header, _)| header.last_offset().is_some_and(|last| last >= start));
+    }
+
+    /// See [`crate::Partition::compare`].
+    #[must_use]
+    pub fn compare(&self, batch: &Incoming, base_offset: i64) -> Comparison {
+        let last = base_offset.saturating_add(i64::from(batch.facts.header.last_offset_delta));
+        let touched = self.batches.iter().find(|(stored, _)| {
+            stored.base_offset <= last && stored.last_offset().is_some_and(|end| end >= base_offset)
+        });
+        match touched {
+            None => Comparison::Absent,
+            Some((_, bytes)) if *bytes == batch.bytes => Comparison::Same,
+            Some((stored, bytes)) if stored.base_offset == base_offset => {
+                Comparison::Differs(first_difference(bytes, &batch.bytes).unwrap_or(base_offset))
+            }
+            Some((stored, _)) => Comparison::Overlaps(stored.base_offset.max(base_offset)),
+        }
+    }
+
+    /// See [`crate::Partition::cut`]; the log reaches from `start` to `end`.
+    #[must_use]
+    pub fn preview(&self, to: i64, (start, end): (i64, i64), epochs: &EpochHistory) -> CutPreview {
+        let (left, cut): (Vec<_>, Vec<_>) = epochs.entries().iter().partition(|entry| entry.start < to);
+        let inside =
+            |header: &Header| header.base_offset < to && header.last_offset().is_some_and(|last| last >= to);
+        let batches = self.batches.iter().filter(|(header, _)| header.base_offset >= to);
+        let batch_epochs = batches.map(|(header, _)| header.leader_epoch);
+        CutPreview {
+            at_boundary: (start..=end).contains(&to)
+                && !self.batches.iter().any(|(header, _)| inside(header)),
+            last_entry: left.last().map(|&&entry| entry),
+            highest_epoch_cut: cut.iter().map(|entry| entry.epoch).chain(batch_epochs).max(),
+        }
+    }
+}
+
+/// The offset of the first record that differs between two batches with plain records and the same base offset.
+fn first_difference(stored: &[u8], received: &[u8]) -> Option<i64> {
+    let (stored, received) = (Batch::parse(stored).ok()?, Batch::parse(received).ok()?);
+    let mut others = received.plain_records()?;
+    for record in stored.plain_records()? {
+        let record = record.ok()?;
+        let other = others.next().and_then(Result::ok);
+        if other != Some(record) {
+            let delta =
+                other.map_or(record.offset_delta, |other| other.offset_delta.min(record.offset_delta));
+            return stored.header().base_offset.checked_add(i64::from(delta));
+        }
+    }
+    let more = others.next()?.ok()?;
+    stored.header().base_offset.checked_add(i64::from(more.offset_delta))
+}

@@ -1,0 +1,39 @@
+//! The seam for a broker: what the engine asks of a partition while a request is judged.
+
+use verbatim_contract::{Comparison, CutPreview, ProducerState, Replica, Unreadable};
+
+use crate::Incoming;
+
+/// A partition as a request is judged against it. Every method answers about the state before the request and changes
+/// nothing that a reader could see: a broker writes only what a [`Plan`](crate::Plan) says, after the judging.
+///
+/// It is handed over by value for the time of a call and comes back with the verdict, whatever happened. Box it if it is
+/// large.
+pub trait Partition: Send + 'static {
+    /// Compares a batch with what is stored in its offset range when its base offset is `base_offset`: `Same` only if the
+    /// stored bytes equal [`Incoming::bytes`].
+    fn compare(&mut self, batch: &Incoming, base_offset: i64) -> Comparison;
+
+    /// What a cut to `to` would leave; cuts nothing. Any number may be asked. With a `to` above the end it tells the
+    /// latest entry.
+    fn cut(&mut self, to: i64) -> CutPreview;
+
+    /// What is remembered of a producer.
+    fn producer(&mut self, producer_id: i64) -> Option<ProducerState>;
+
+    /// All replicas, the one that judges included.
+    fn replicas(&mut self) -> Vec<Replica>;
+
+    /// The next piece, at most `max` bytes, of a batch's inflated records; empty at the end. `index` is the batch's place
+    /// in the request; the partition remembers how far each was read.
+    ///
+    /// # Errors
+    /// Why they cannot be read; asking again gives the same.
+    fn records(&mut self, index: u32, batch: &Incoming, max: u32) -> Result<Vec<u8>, Unreadable>;
+
+    /// The value of one of the module's own keys for this topic.
+    fn config(&mut self, key: &str) -> Option<String>;
+
+    /// A line that the module wrote, already limited in size and rate.
+    fn trace(&mut self, line: &str);
+}

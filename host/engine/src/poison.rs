@@ -1,0 +1,88 @@
+//! Batches on which a module fails again and again: they must neither wedge a client nor stay hidden.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::{Call, Digest};
+
+/// How often a module may fail on the same request before it counts as poisoned data.
+pub const MAX_FAILURES: u8 = 3;
+/// How many requests are remembered; the oldest give way.
+pub const MAX_REMEMBERED: usize = 1024;
+/// A client is held back for this long after a first failure, milliseconds; twice as long after each further one.
+pub const FIRST_THROTTLE_MS: u32 = 100;
+/// A client is never held back for longer, milliseconds.
+pub const MAX_THROTTLE_MS: u32 = 30_000;
+
+/// Counts failures by module, partition and the request's batches. One table serves a whole host; it holds no more than
+/// [`MAX_REMEMBERED`] entries, so nobody can make it grow.
+#[derive(Debug, Default)]
+pub struct Poison {
+    counts: HashMap<Key, u8>,
+    oldest_first: VecDeque<Key>,
+    throttle_ms: u32,
+}
+
+/// What failures are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    module: Digest,
+    topic_id: (u64, u64),
+    partition: u32,
+    batches: Digest,
+}
+
+impl Key {
+    /// The key of a request that `module` failed on. It reads every byte of it: do this after a failure, or when
+    /// [`Poison::is_empty`] is false.
+    #[must_use]
+    pub fn new(module: Digest, call: &Call) -> Self {
+        let mut batches = Sha256::new();
+        for batch in &call.batches {
+            batches.update(&batch.bytes);
+        }
+        let batches = Digest::from_bytes(batches.finalize().into());
+        Self { module, topic_id: call.policy.topic_id, partition: call.policy.partition, batches }
+    }
+}
+
+impl Poison {
+    /// True while nothing failed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// True if the module failed on this request [`MAX_FAILURES`] times: refuse it and do not call the module.
+    #[must_use]
+    pub fn is_poisoned(&self, key: &Key) -> bool {
+        self.counts.get(key).is_some_and(|&count| count >= MAX_FAILURES)
+    }
+
+    /// Counts a failure. Gives how long to hold the client back, in milliseconds.
+    pub fn failed(&mut self, key: Key) -> u32 {
+        if !self.counts.contains_key(&key) {
+            while self.counts.len() >= MAX_REMEMBERED {
+                let Some(oldest) = self.oldest_first.pop_front() else { break };
+                self.counts.remove(&oldest);
+            }
+            self.oldest_first.push_back(key);
+        }
+        let count = self.counts.entry(key).or_insert(0);
+        *count = count.saturating_add(1);
+        self.throttle_ms = self.throttle_ms.saturating_mul(2).clamp(FIRST_THROTTLE_MS, MAX_THROTTLE_MS);
+        self.throttle_ms
+    }
+
+    /// A request was judged: the next failure is held back for the shortest time again.
+    pub fn judged(&mut self) {
+        self.throttle_ms = 0;
+    }
+
+    /// Forgets everything, as after a swap of the module.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}

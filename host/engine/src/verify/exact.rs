@@ -1,0 +1,290 @@
+//! An exact topic: every batch at its own offset under its own epoch, byte for byte.
+
+use verbatim_contract::{Comparison, EpochEntry, Placement};
+
+use super::{Settled, next_offset, parts, validated};
+use crate::plan::Source;
+use crate::stage::Settlement;
+use crate::{Broken, Call, Duplicate, Invariant, Partition, Placed, Plan};
+
+pub(super) fn plan<P: Partition>(
+    call: &Call,
+    settled: &[Settled<'_>],
+    partition: &mut P,
+) -> Result<Plan, Broken> {
+    if !call.request.has_tag {
+        return Err(Broken::new(
+            Invariant::Settled,
+            "a request without the tag was accepted on an exact topic",
+        ));
+    }
+    let run =
+        settled.iter().take_while(|settled| matches!(settled.settlement, Settlement::Duplicate(_))).count();
+    let (stored, rest) = settled.split_at_checked(run).unwrap_or((settled, &[]));
+    let duplicates = duplicates(stored, partition)?;
+    if let (Some(last), false) = (duplicates.last(), rest.is_empty()) {
+        let (end, next) = (call.position.end, last.next_offset);
+        if next != end {
+            let text = format!("a stored leading run must end at the end {end}, it ends at `{next}`");
+            return Err(Broken::new(Invariant::Offsets, text));
+        }
+    }
+    let base = base(call, &duplicates, rest, partition)?;
+    let mut walk = Walk::new(call, base, rest, partition)?;
+    for &settled in rest {
+        walk.append(call, settled)?;
+    }
+    walk.finish(call, duplicates)
+}
+
+/// I8: a duplicate is stored at its own offset with the same bytes.
+fn duplicates<P: Partition>(stored: &[Settled<'_>], partition: &mut P) -> Result<Vec<Duplicate>, Broken> {
+    let stored = stored.iter().map(|settled| {
+        let Settled { index, batch, settlement: Settlement::Duplicate(base_offset) } = *settled else {
+            return Err(Broken::new(Invariant::Settled, "a batch is not settled as a duplicate"));
+        };
+        let own = batch.facts.header.base_offset;
+        let compared = partition.compare(batch, base_offset);
+        match batch.facts.header.next_offset() {
+            Some(next_offset) if base_offset == own && compared == Comparison::Same => {
+                Ok(Duplicate { index, base_offset, next_offset })
+            }
+            _ => Err(Broken::new(
+                Invariant::Settled,
+                format!("batch {index} with offset {own} is not stored there, base offset=`{base_offset}`"),
+            )),
+        }
+    });
+    stored.collect()
+}
+
+/// Where the log stands before batches and entries, after the cut if there is one.
+struct Base {
+    cut: Option<i64>,
+    end: i64,
+    last: Option<EpochEntry>,
+}
+
+/// Whether the request cuts (R31). It does not if it is a repetition: what it would leave is there already.
+fn base<P: Partition>(
+    call: &Call,
+    duplicates: &[Duplicate],
+    rest: &[Settled<'_>],
+    partition: &mut P,
+) -> Result<Base, Broken> {
+    let position = &call.position;
+    let uncut = Base { cut: None, end: position.end, last: position.last_entry };
+    let Some(to) = call.request.truncate_to else { return Ok(uncut) };
+    let stands_at = |end: i64| call.request.end_to.unwrap_or(to).max(end) == position.end;
+
+    if let (Some(first), Some(last)) = (duplicates.first(), duplicates.last()) {
+        return if first.base_offset >= to && (!rest.is_empty() || stands_at(last.next_offset)) {
+            Ok(uncut)
+        } else {
+            let text = format!("batches that are kept lie where the request cuts, truncate to=`{to}`");
+            Err(Broken::new(Invariant::Cut, text))
+        };
+    }
+    let preview = partition.cut(to);
+    let newer = preview.highest_epoch_cut.is_none_or(|cut| cut < call.request.source_epoch);
+    let within = (position.start..=position.end).contains(&to) && preview.at_boundary;
+    if call.policy.rewind_truncate && within && newer {
+        let nothing_goes = to == position.end && preview.highest_epoch_cut.is_none();
+        return Ok(Base { cut: (!nothing_goes).then_some(to), end: to, last: preview.last_entry });
+    }
+    if rest.is_empty()
+        && stands_at(to)
+        && call.entries.iter().all(|&entry| is_known(entry, &uncut, partition))
+    {
+        return Ok(uncut);
+    }
+    let text = if !call.policy.rewind_truncate {
+        format!("the topic refuses to be rewound, truncate to=`{to}`")
+    } else if !within {
+        format!("no stored boundary from {} to {}, truncate to=`{to}`", position.start, position.end)
+    } else {
+        let cut = preview.highest_epoch_cut.unwrap_or(-1);
+        format!("the source's epoch {} is not above what is cut, epoch=`{cut}`", call.request.source_epoch)
+    };
+    Err(Broken::new(Invariant::Cut, text))
+}
+
+/// True if the history holds this entry.
+fn is_known<P: Partition>(entry: EpochEntry, base: &Base, partition: &mut P) -> bool {
+    if base.last == Some(entry) {
+        return true;
+    }
+    let above = entry.start.checked_add(1).filter(|&above| above <= base.end);
+    above.is_some_and(|above| partition.cut(above).last_entry == Some(entry))
+}
+
+/// The log as it grows by the request.
+struct Walk {
+    cut: Option<i64>,
+    /// Where the log stood when the walk began.
+    from: i64,
+    /// The first batch restarts an empty log below its end (R25).
+    restarts: bool,
+    end: i64,
+    last: Option<EpochEntry>,
+    /// Declared entries that are new, not yet reached, the next one last.
+    declared: Vec<EpochEntry>,
+    entries: Vec<EpochEntry>,
+    appends: Vec<Placed>,
+}
+
+impl Walk {
+    fn new<P: Partition>(
+        call: &Call,
+        base: Base,
+        rest: &[Settled<'_>],
+        partition: &mut P,
+    ) -> Result<Self, Broken> {
+        let first = rest.first().map(|settled| settled.batch.facts.header.base_offset);
+        let empty = call.position.start == base.end;
+        let restarts = empty && first.is_some_and(|first| first < base.end);
+        let lowest = first.filter(|_| restarts).unwrap_or(base.end);
+        let mut declared = Vec::new();
+        for &entry in call.entries.iter().rev() {
+            if entry.start < call.position.start.min(lowest) || is_known(entry, &base, partition) {
+                // Below the start nobody sees it.
+                continue;
+            }
+            if entry.start < lowest {
+                let text =
+                    format!("epoch {} would begin in what is stored, start=`{}`", entry.epoch, entry.start);
+                return Err(Broken::new(Invariant::Epochs, text));
+            }
+            declared.push(entry);
+        }
+        Ok(Self {
+            cut: base.cut,
+            from: base.end,
+            restarts,
+            end: base.end,
+            last: base.last,
+            declared,
+            entries: Vec::new(),
+            appends: Vec::new(),
+        })
+    }
+
+    fn append(&mut self, call: &Call, settled: Settled<'_>) -> Result<(), Broken> {
+        let Settled { index, batch, settlement } = settled;
+        let Settlement::Append(placement) = settlement else {
+            let text = format!("batch {index} is called stored behind one that is not");
+            return Err(Broken::new(Invariant::Settled, text));
+        };
+        let span = validated(settled)?;
+        let (base, epoch) = own_place(settled, placement)?;
+        let next = next_offset(index, base, span)?;
+        let restart = self.restarts && self.appends.is_empty() && next > self.end;
+        if base < self.end && !restart {
+            let text = format!("batch {index} begins below the end {}, base offset=`{base}`", self.end);
+            return Err(Broken::new(Invariant::Offsets, text));
+        }
+        if call.request.truncate_to.is_some_and(|to| base < to) && !restart {
+            let text = format!("batch {index} lies below the cut, base offset=`{base}`");
+            return Err(Broken::new(Invariant::Cut, text));
+        }
+        while let Some(entry) = self.declared.pop_if(|entry| entry.start <= base) {
+            self.assign(entry)?;
+        }
+        self.batch_epoch(index, EpochEntry { epoch, start: base })?;
+        if let Some(inside) = self.declared.last().filter(|entry| entry.start < next) {
+            let text =
+                format!("epoch {} begins inside batch {index}, start=`{}`", inside.epoch, inside.start);
+            return Err(Broken::new(Invariant::Epochs, text));
+        }
+        let (head, payload) = parts(batch).ok_or_else(|| {
+            Broken::new(Invariant::Validated, format!("batch {index} is shorter than its header"))
+        })?;
+        self.appends.push(Placed { index, header: batch.facts.header, head, payload });
+        self.end = next;
+        Ok(())
+    }
+
+    /// R28 to R30 for a batch.
+    fn batch_epoch(&mut self, index: u32, entry: EpochEntry) -> Result<(), Broken> {
+        match self.last {
+            Some(last) if entry.epoch < last.epoch => {
+                let (last, epoch) = (last.epoch, entry.epoch);
+                let text = format!("batch {index} lies above epoch {last}, leader epoch=`{epoch}`");
+                Err(Broken::new(Invariant::Epochs, text))
+            }
+            Some(last) if entry.epoch == last.epoch && entry.start >= last.start => Ok(()),
+            Some(_) | None => {
+                self.last = Some(entry);
+                self.entries.push(entry);
+                Ok(())
+            }
+        }
+    }
+
+    /// I2 for a declared entry: epochs rise, starts do not fall.
+    fn assign(&mut self, entry: EpochEntry) -> Result<(), Broken> {
+        let rises = self.last.is_none_or(|last| {
+            let in_order = entry.start >= last.start || (self.restarts && self.appends.is_empty());
+            entry.epoch > last.epoch && in_order
+        });
+        if !rises || entry.epoch < 0 || entry.epoch == i32::MAX {
+            let text = format!("declared entries must rise, epoch=`{}` start=`{}`", entry.epoch, entry.start);
+            return Err(Broken::new(Invariant::Epochs, text));
+        }
+        self.last = Some(entry);
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    fn finish(mut self, call: &Call, duplicates: Vec<Duplicate>) -> Result<Plan, Broken> {
+        let end = call.request.end_to.map_or(self.end, |to| to.max(self.end));
+        while let Some(entry) = self.declared.pop() {
+            if entry.start < self.end || entry.start > end {
+                let (epoch, from, start) = (entry.epoch, self.end, entry.start);
+                let text = format!("epoch {epoch} must begin from {from} to {end}, start=`{start}`");
+                return Err(Broken::new(Invariant::Epochs, text));
+            }
+            self.assign(entry)?;
+        }
+        let request = &call.request;
+        let changes = self.cut.is_some() || end != self.from || !self.entries.is_empty();
+        let source = Source {
+            start: request.source_start,
+            end: request.source_end,
+            epoch: request.source_epoch,
+            raise_only: !changes && self.appends.is_empty() && request.expected_end != call.position.end,
+        };
+        let entries = self.entries.iter().map(|entry| entry.epoch);
+        let batches = call.batches.iter().map(|batch| batch.facts.header.leader_epoch);
+        let epochs = entries.chain(batches).chain([request.source_epoch]);
+        Ok(Plan {
+            cut: self.cut,
+            end,
+            start: call.position.start.max(request.source_start.min(end)),
+            shown_epoch: epochs.fold(call.position.shown_epoch, i32::max),
+            source: Some(source),
+            duplicates,
+            entries: self.entries,
+            appends: self.appends,
+        })
+    }
+}
+
+/// I3 and I8: no patch at all.
+fn own_place(Settled { index, batch, .. }: Settled<'_>, placement: Placement) -> Result<(i64, i32), Broken> {
+    let (base, epoch) = (batch.facts.header.base_offset, batch.facts.header.leader_epoch);
+    if placement.base_offset != base {
+        let text =
+            format!("batch {index} belongs at its own {base}, base offset=`{}`", placement.base_offset);
+        return Err(Broken::new(Invariant::Settled, text));
+    }
+    if placement.leader_epoch != epoch {
+        let text = format!("batch {index} keeps its own {epoch}, leader epoch=`{}`", placement.leader_epoch);
+        return Err(Broken::new(Invariant::Settled, text));
+    }
+    if epoch < 0 || epoch == i32::MAX {
+        let text = format!("batch {index} needs 0 to 2147483646, leader epoch=`{epoch}`");
+        return Err(Broken::new(Invariant::Epochs, text));
+    }
+    Ok((base, epoch))
+}
