@@ -113,3 +113,46 @@ pub fn compute_crc(bytes: &[u8]) -> Option<u32> {
 pub fn crc_matches(bytes: &[u8]) -> bool {
     Header::read(bytes).is_some_and(|header| compute_crc(bytes) == Some(header.crc))
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::builder::{BatchBuilder, NewRecord};
+    use crate::patch::reseal;
+
+    #[test]
+    fn the_first_broken_check_is_named() {
+        let good = BatchBuilder::new(3).record(NewRecord::new(0, 1)).build().unwrap();
+        let (len, value) = (good.len(), i32::from(good[11]));
+        let parse_changed = |at: usize, byte: u8| {
+            let mut bytes = good.clone();
+            bytes[at] = byte;
+            Batch::parse(&bytes).map(|batch| *batch.header()).unwrap_err()
+        };
+        assert_eq!(parse_changed(11, 13), BatchError::Length { value: 13, available: len });
+        assert_eq!(parse_changed(16, 1), BatchError::Magic { value: 1 });
+        assert!(matches!(parse_changed(22, 1), BatchError::Crc { .. }));
+        assert_eq!(Batch::parse(&good[..len - 1]), Err(BatchError::Length { value, available: len - 1 }));
+        assert_eq!(
+            Batch::parse(&[&good[..], &[0]].concat()),
+            Err(BatchError::Length { value, available: len + 1 })
+        );
+        assert_eq!(Batch::parse(&good[..16]), Err(BatchError::ShortHeader { available: 16 }));
+        let mut short = good[..60].to_vec();
+        short[11] = 48;
+        assert_eq!(Batch::parse(&short), Err(BatchError::ShortHeader { available: 60 }));
+        short[16] = 0;
+        assert_eq!(Batch::parse(&short), Err(BatchError::Magic { value: 0 }));
+    }
+
+    #[test]
+    fn plain_records_are_offered_for_codec_none_only() {
+        let mut bytes = BatchBuilder::new(3).record(NewRecord::new(0, 1)).build().unwrap();
+        for bits in 0..8 {
+            bytes[22] = bits;
+            reseal(&mut bytes).unwrap();
+            assert_eq!(Batch::parse(&bytes).unwrap().plain_records().is_some(), bits == 0);
+        }
+    }
+}
