@@ -13,9 +13,12 @@
 //! | lz4 | one frame, independent blocks of 64 KiB | one frame of independent blocks, without dictionary | ignored, as Java does |
 //! | zstd | one frame, level 3 | any number of frames, skippable ones included, without dictionary | corrupt |
 //!
-//! Two checks differ from Java's. An lz4 content checksum is not looked at: releases of Kafka disagree on what it is, and
-//! the batch's own checksum covers the bytes. A zstd window may be no larger than the limit (at least 8 MiB, which
-//! every level up to 19 keeps to; at most 128 MiB), so levels 20 to 22 may need a higher limit.
+//! Memory: gzip takes some KiB, lz4 a block (at most 4 MiB), snappy a block (at most the limit), zstd its window as far as
+//! records fill it (2 MiB by default, at level 22 up to the limit), each beside the piece or the whole that is asked for.
+//!
+//! Three differences from Java (client 4.4), all on damaged input but the first: an lz4 content checksum is not looked at, as
+//! releases of Kafka disagree on what it is and the batch's own checksum covers the bytes; a gzip header with reserved
+//! flags is refused; a cut zstd frame behind a whole one is refused, which Java overlooks depending on its buffers.
 
 mod deflate;
 mod error;

@@ -5,10 +5,9 @@ use crate::error::Fault;
 
 /// What Java's framing begins with: magic, version 1, readable from version 1 on.
 pub(crate) const STREAM_HEADER: [u8; 16] = *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
-const MAGIC_LEN: usize = 8;
+const MAGIC: &[u8] = b"\x82SNAPPY\0";
 /// A block length that says: not a block, another stream's header.
 const MAGIC_HEAD: [u8; 4] = *b"\x82SNA";
-const COMPATIBLE_VERSION_MIN: i32 = 1;
 
 /// Three bytes (a copy with a two-byte offset) make at most 64; nothing in the format makes more of fewer.
 const EXPANSION: (usize, usize) = (64, 3);
@@ -24,7 +23,7 @@ pub(crate) struct Snappy {
 impl Snappy {
     pub(crate) fn new(payload: Bytes, limit_bytes: usize) -> Result<Self, Fault> {
         let mut snappy = Self { rest: payload, block: Bytes::new(), limit_left: limit_bytes };
-        if !snappy.take_stream_header()? {
+        if !snappy.take_stream_header() {
             if snappy.rest.is_empty() {
                 return Err(Fault::ended());
             }
@@ -45,19 +44,13 @@ impl Snappy {
         Ok(len)
     }
 
-    /// Whether a header was there; if so it is behind us.
-    fn take_stream_header(&mut self) -> Result<bool, Fault> {
-        let Some((header, _)) = self.rest.split_at_checked(STREAM_HEADER.len()) else { return Ok(false) };
-        if !header.starts_with(b"\x82SNAPPY\0") {
-            return Ok(false);
+    /// Whether a header was there; if so it is behind us. Its versions are not looked at, as Java does not.
+    fn take_stream_header(&mut self) -> bool {
+        let is_there = self.rest.len() >= STREAM_HEADER.len() && self.rest.starts_with(MAGIC);
+        if is_there {
+            self.rest.advance(STREAM_HEADER.len());
         }
-        let mut versions = header.get(MAGIC_LEN..).unwrap_or_default();
-        let (_version, compatible) = (versions.get_i32(), versions.get_i32());
-        if compatible < COMPATIBLE_VERSION_MIN {
-            return Err(Fault::corrupt(format!("unknown framing, compatible version=`{compatible}`")));
-        }
-        self.rest.advance(STREAM_HEADER.len());
-        Ok(true)
+        is_there
     }
 
     /// Inflates the next block; false at the end.
@@ -68,7 +61,7 @@ impl Snappy {
                 if self.rest.len() < STREAM_HEADER.len() {
                     return Err(Fault::ended());
                 }
-                if !self.take_stream_header()? {
+                if !self.take_stream_header() {
                     return Ok(false);
                 }
                 continue;

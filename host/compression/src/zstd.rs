@@ -8,9 +8,8 @@ use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 
 use crate::error::Fault;
 
-/// 8 MiB, the window of level 19, is allowed under any limit.
-const WINDOW_LOG_MIN: u32 = 23;
-/// 128 MiB, the largest that Kafka's client reads.
+/// 128 MiB: what level 22 declares for any batch, and the largest that Kafka's client reads. The library takes address
+/// space for it at once, but memory only as records fill it, and those end at the limit.
 const WINDOW_LOG_MAX: u32 = 27;
 
 /// Frames one after the other, to the last byte.
@@ -31,7 +30,7 @@ impl Zstd {
             return Err(Fault::TooLarge);
         }
         let mut decoder = Decoder::with_buffer(payload.reader()).map_err(|error| fault(&error))?;
-        decoder.window_log_max(window_log_max(limit_bytes)).map_err(|error| fault(&error))?;
+        decoder.window_log_max(WINDOW_LOG_MAX).map_err(|error| fault(&error))?;
         Ok(Self { decoder: Some(decoder) })
     }
 
@@ -43,12 +42,6 @@ impl Zstd {
     }
 }
 
-/// The smallest window that can reach all over the limit, within the bounds above.
-fn window_log_max(limit_bytes: usize) -> u32 {
-    let log = usize::BITS.saturating_sub(limit_bytes.saturating_sub(1).leading_zeros());
-    log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX)
-}
-
 fn fault(error: &io::Error) -> Fault {
     let library = error.get_ref().and_then(|inner| inner.downcast_ref::<zstd::Error>());
     let wants_memory = library.is_some_and(|library| {
@@ -56,24 +49,4 @@ fn fault(error: &io::Error) -> Fault {
             || library.is(ZSTD_ErrorCode::ZSTD_error_memory_allocation)
     });
     if wants_memory { Fault::TooLarge } else { Fault::from_io(error) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_window_follows_the_limit() {
-        for (limit_bytes, log) in [
-            (0, 23),
-            (1 << 20, 23),
-            (8 << 20, 23),
-            ((8 << 20) + 1, 24),
-            (64 << 20, 26),
-            (128 << 20, 27),
-            (usize::MAX, 27),
-        ] {
-            assert_eq!(window_log_max(limit_bytes), log);
-        }
-    }
 }

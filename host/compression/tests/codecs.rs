@@ -179,10 +179,17 @@ fn snappy_as_librdkafka_and_as_java_write_it() {
     assert_eq!(whole(Codec::Snappy, framed).unwrap(), "plain");
     assert_eq!(deflate(Codec::Snappy, b"plain").unwrap(), framed);
     assert_eq!(whole(Codec::Snappy, &framed[..16]).unwrap(), "");
-    assert_corrupt(Codec::Snappy, b"\x82SNAPPY\0\0\0\0\x01\0\0\0\0", "compatible version=`0`");
+    assert_eq!(whole(Codec::Snappy, b"\x82SNAPPY\0\0\0\0\x02\0\0\0\0").unwrap(), "");
     assert_corrupt(Codec::Snappy, b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01\xFF\0\0\0", "block length=`-16777216`");
     assert_corrupt(Codec::Snappy, b"\x05\x0Cplai", "");
     assert_corrupt(Codec::Snappy, b"\x04\x10plain", "");
+}
+
+#[test]
+fn zstd_frames_of_level_22() {
+    // Its window, 128 MiB, stands in every frame, however little there is; one raw block.
+    let frame = b"\x28\xB5\x2F\xFD\0\x88\x29\0\0plain";
+    assert_eq!(whole(Codec::Zstd, frame).unwrap(), "plain");
 }
 
 #[test]

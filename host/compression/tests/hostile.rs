@@ -35,7 +35,8 @@ fn hostile_payloads_cost_little_memory() {
         check(name, codec, payload, expected, SLACK, SLACK);
     }
     for (name, codec, payload, streamed_max) in bombs() {
-        check(name, codec, payload, TooLarge, streamed_max + SLACK, DEFAULT_LIMIT_BYTES + SLACK);
+        let whole_max = DEFAULT_LIMIT_BYTES + streamed_max + SLACK;
+        check(name, codec, payload, TooLarge, streamed_max + SLACK, whole_max);
     }
 }
 
@@ -100,7 +101,8 @@ fn declared() -> Vec<(&'static str, Codec, Bytes, Verdict)> {
         ("zstd content of 1 GiB, small window", Codec::Zstd, frame(b"\x80\0\0\0\0\x40"), TooLarge),
         ("zstd content of 63 MiB", Codec::Zstd, frame(b"\xA0\0\0\xF0\x03"), Corrupt),
         ("zstd window of 1 GiB", Codec::Zstd, frame(b"\0\xA0"), TooLarge),
-        ("zstd window of 128 MiB", Codec::Zstd, frame(b"\0\x88"), TooLarge),
+        ("zstd window of 128 MiB", Codec::Zstd, frame(b"\0\x88"), Corrupt),
+        ("zstd window of 256 MiB", Codec::Zstd, frame(b"\0\x90"), TooLarge),
         ("zstd window of 1 GiB later", Codec::Zstd, [good_zstd, frame(b"\0\xA0")].concat(), TooLarge),
         ("lz4 block of 1 GiB", Codec::Lz4, lz4_block(1 << 30), Corrupt),
         ("lz4 block of 4 MiB", Codec::Lz4, lz4_block(4 << 20), Corrupt),
@@ -117,6 +119,8 @@ fn bombs() -> Vec<(&'static str, Codec, Bytes, usize)> {
     let mut zstd_payload = Vec::new();
     zstd.read_to_end(&mut zstd_payload).unwrap();
     assert!(zstd_payload.len() < 36_000, "{} bytes make 1 GiB", zstd_payload.len());
+    // The largest window, and 8,192 blocks that each repeat one byte 131,072 times.
+    let wide = [&b"\x28\xB5\x2F\xFD\0\x88"[..], &b"\x02\0\x10\0".repeat(8_192)].concat();
     let zeros = vec![0; 4 * MIB];
     let gzip = deflate(Codec::Gzip, &zeros).unwrap().repeat(20);
     let snappy_block = snap::raw::Encoder::new().compress_vec(&zeros).unwrap();
@@ -131,6 +135,7 @@ fn bombs() -> Vec<(&'static str, Codec, Bytes, usize)> {
     (0..20).for_each(|_| lz4.write_all(&zeros).unwrap());
     [
         ("33 KB of zstd making 1 GiB", Codec::Zstd, zstd_payload, 4 * MIB),
+        ("33 KB of zstd making 1 GiB in a wide window", Codec::Zstd, wide, DEFAULT_LIMIT_BYTES),
         ("gzip making 80 MiB", Codec::Gzip, gzip, MIB),
         ("snappy making 80 MiB", Codec::Snappy, snappy, 5 * MIB),
         ("one snappy block making 65 MiB", Codec::Snappy, snappy_raw, MIB),
