@@ -66,7 +66,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn table_and_hardware_agree(bytes in proptest::collection::vec(any::<u8>(), 0..2000), cut in any::<prop::sample::Index>()) {
+        fn table_and_hardware_agree(
+            bytes in proptest::collection::vec(any::<u8>(), 0..2000),
+            cut in any::<prop::sample::Index>(),
+        ) {
             let (first, second) = bytes.split_at(cut.index(bytes.len() + 1));
             let whole = crc32c(&bytes);
             prop_assert_eq!(software::crc32c_append(0, &bytes), whole);

@@ -185,7 +185,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_cover_arbitrary_bytes_up_to_the_end(bytes in proptest::collection::vec(prop_oneof![Just(0), any::<u8>()], 0..400)) {
+        fn frames_cover_arbitrary_bytes_up_to_the_end(
+            bytes in proptest::collection::vec(prop_oneof![Just(0), any::<u8>()], 0..400),
+        ) {
             let mut run = frames(&bytes);
             let mut at = 0;
             for frame in run.by_ref() {

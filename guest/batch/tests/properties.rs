@@ -170,7 +170,12 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_never_passes(header in header(), payload in vec(any::<u8>(), 0..60), at in any::<Index>(), bit in 0..8_u32) {
+    fn a_changed_byte_never_passes(
+        header in header(),
+        payload in vec(any::<u8>(), 0..60),
+        at in any::<Index>(),
+        bit in 0..8_u32,
+    ) {
         let good = assemble(&header, &payload).unwrap();
         let mut bad = good.clone();
         let at = at.index(bad.len());
@@ -185,7 +190,14 @@ proptest! {
     }
 
     #[test]
-    fn patches_change_their_fields_only(header in header(), payload in vec(any::<u8>(), 0..60), offset: i64, epoch: i32, time: i64, append: bool) {
+    fn patches_change_their_fields_only(
+        header in header(),
+        payload in vec(any::<u8>(), 0..60),
+        offset: i64,
+        epoch: i32,
+        time: i64,
+        append: bool,
+    ) {
         let mut bytes = assemble(&header, &payload).unwrap();
         let before = *Batch::parse(&bytes).unwrap().header();
         place(&mut bytes, offset, epoch).unwrap();

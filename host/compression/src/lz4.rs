@@ -15,8 +15,8 @@ const BLOCK_NOT_COMPRESSED: u32 = 0x8000_0000;
 const EXPANSION: usize = 255;
 const EXPANSION_SLACK_BYTES: usize = 64;
 
-/// One frame of independent blocks, block by block. (The library's own reader takes a frame without its end for a whole one, so
-/// the framing is read here and only blocks are the library's.)
+/// One frame of independent blocks, block by block. The library's own reader takes a frame without its end for a whole
+/// one, so the framing is read here and only the blocks are the library's.
 pub(crate) struct Lz4 {
     rest: Bytes,
     block_max_bytes: usize,

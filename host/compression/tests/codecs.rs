@@ -271,7 +271,11 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_payloads_never_panic(payload in vec(any::<u8>(), 0..300), codec in 1..5_usize, start in 0..3_usize) {
+    fn arbitrary_payloads_never_panic(
+        payload in vec(any::<u8>(), 0..300),
+        codec in 1..5_usize,
+        start in 0..3_usize,
+    ) {
         let codec = Codec::ALL[codec];
         let starts = deflate(codec, b"start of a stream").unwrap();
         let payload = [&starts[..starts.len().min(start * 8)], &payload].concat();
