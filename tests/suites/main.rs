@@ -3,4 +3,8 @@
 //! `make test` runs them; `make soak` runs the long ones at full length. A test that needs a program it does not find is
 //! skipped, and says so.
 
+mod crash;
+mod exact_property;
+mod exact_topic;
+mod hostile;
 mod normal_topic;

@@ -3,6 +3,7 @@
 //! Everything here returns errors with what is needed to understand a failure: the command, its output, the host's log.
 
 pub mod client;
+pub mod exact;
 pub mod host;
 pub mod kafka;
 pub mod random;

@@ -26,8 +26,8 @@ impl Random {
         Ok(Self { state: seed })
     }
 
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
+    /// Any number.
+    pub fn number(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -36,7 +36,7 @@ impl Random {
 
     /// A number below `bound`, which is at least 1.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next().checked_rem(bound).unwrap_or(0)
+        self.number().checked_rem(bound).unwrap_or(0)
     }
 
     /// A length of time from `least` milliseconds to below `bound` more.
@@ -48,7 +48,7 @@ impl Random {
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len.saturating_add(8));
         while bytes.len() < len {
-            bytes.extend(self.next().to_le_bytes());
+            bytes.extend(self.number().to_le_bytes());
         }
         bytes.truncate(len);
         bytes
