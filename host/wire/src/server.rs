@@ -44,8 +44,10 @@ pub struct Config {
     pub buffered_bytes_max: usize,
     /// How long a connection may be silent between requests (Kafka's `connections.max.idle.ms`).
     pub idle_max: Duration,
-    /// How long a peer may neither send inside a frame nor take an answer, and how long a request may wait for room.
+    /// How long a peer may neither send inside a frame nor take an answer.
     pub stall_max: Duration,
+    /// How long a request may wait for room among `buffered_bytes_max`. Short, because it may hold some itself.
+    pub room_wait_max: Duration,
     /// How long requests may take to finish after a shutdown was asked for.
     pub drain_max: Duration,
     /// Bounds of a single request.
@@ -61,6 +63,7 @@ impl Default for Config {
             buffered_bytes_max: 256 * 1024 * 1024,
             idle_max: Duration::from_secs(600),
             stall_max: Duration::from_secs(30),
+            room_wait_max: Duration::from_secs(5),
             drain_max: Duration::from_secs(10),
             limits: Limits::REQUEST,
         }

@@ -208,7 +208,7 @@ async fn a_request_that_finds_no_room_is_refused_and_room_comes_back() {
     let config = Config {
         request_bytes_max: 64 * 1024,
         buffered_bytes_max: 64 * 1024,
-        stall_max: Duration::from_millis(100),
+        room_wait_max: Duration::from_millis(100),
         ..Config::default()
     };
     let running = start(config).await;

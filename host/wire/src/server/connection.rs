@@ -39,6 +39,22 @@ enum Ended {
     Service(String),
 }
 
+impl Ended {
+    /// True if the peer just went away, as clients do that are stopped while a fetch waits.
+    fn is_departure(&self) -> bool {
+        match self {
+            Self::Write(error) | Self::Frame(FrameError::Io(error)) => matches!(
+                error.kind(),
+                io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::NotConnected
+            ),
+            _ => false,
+        }
+    }
+}
+
 /// One request on its way to its answer, in order.
 enum Pending {
     Reply { head: RequestHead, reply: ReplyFuture, held: Held },
@@ -72,6 +88,7 @@ pub(super) async fn serve<S: Service>(
     };
     match ended {
         Ok(()) => tracing::debug!(%peer, "connection closed"),
+        Err(error) if error.is_departure() => tracing::debug!(%peer, %error, "connection closed"),
         Err(error) => tracing::warn!(%peer, %error, "connection closed"),
     }
 }
@@ -115,7 +132,7 @@ async fn read_frame<S>(
         let before = body.capacity();
         let room = frame::growth(&body, length);
         if before > 0 {
-            hold(&shared.budget, &mut held, room, config.stall_max).await?;
+            hold(&shared.budget, &mut held, room, config.room_wait_max).await?;
         }
         body.reserve(room);
         match timeout(config.stall_max, frame::read_some(reader, &mut body, length)).await {
@@ -163,7 +180,7 @@ async fn admit<S: Service>(
     }
     if checked.elements > FREE_ELEMENTS {
         let bytes = checked.elements.saturating_mul(ELEMENT_BYTES);
-        hold(&shared.budget, &mut held, bytes, shared.config.stall_max).await?;
+        hold(&shared.budget, &mut held, bytes, shared.config.room_wait_max).await?;
     }
     let request::Decoded { head, request } = checked.decode()?;
     let context = RequestContext { peer, head: head.clone() };
