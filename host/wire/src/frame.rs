@@ -5,7 +5,7 @@
 
 use std::io;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The largest frame taken by default: 100 MiB, Kafka's `socket.request.max.bytes`.
@@ -97,7 +97,6 @@ pub(crate) async fn read_some<R: AsyncRead + Unpin>(
     body: &mut BytesMut,
     length: usize,
 ) -> Result<(), FrameError> {
-    use bytes::BufMut;
     let room = length.saturating_sub(body.len()).min(body.capacity().saturating_sub(body.len()));
     let mut window = (&mut *body).limit(room);
     match reader.read_buf(&mut window).await? {

@@ -15,7 +15,7 @@ pub struct RequestHead {
     pub version: i16,
     /// The number the answer repeats.
     pub correlation_id: i32,
-    /// What the client calls itself; records the header's null as none.
+    /// What the client calls itself, if it does.
     pub client_id: Option<StrBytes>,
 }
 
