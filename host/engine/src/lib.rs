@@ -8,6 +8,7 @@
 //! [`Memory`] is a whole broker in memory and the example of how the parts go together.
 
 mod call;
+mod component;
 mod digest;
 mod failure;
 mod judge;
@@ -24,6 +25,9 @@ mod verify;
 pub use verbatim_contract as contract;
 
 pub use call::{Call, Incoming, MAX_BATCHES};
+pub use component::{
+    CONTRACT_VERSION, Engine, Inspection, Instance, Limits, LoadError, MAX_MODULE_LEN, Module,
+};
 pub use digest::Digest;
 pub use failure::{Broken, Denied, Failure, Invariant};
 pub use judge::{Judge, Judged, NotJoined, may_join};

@@ -43,13 +43,11 @@ impl<P: Partition> Stage<P> {
     }
 
     /// The call that is judged.
-    #[cfg_attr(not(test), expect(dead_code, reason = "used by the component's lane"))]
     pub(crate) fn call(&self) -> &Call {
         &self.call
     }
 
     /// Bytes of records handed to the module so far.
-    #[cfg_attr(not(test), expect(dead_code, reason = "used by the component's lane"))]
     pub(crate) fn handed_over(&self) -> u64 {
         self.handed_over
     }

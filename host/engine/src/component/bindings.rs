@@ -1,0 +1,7 @@
+//! What is generated from `wit/`.
+
+wasmtime::component::bindgen!({
+    path: "../../wit",
+    world: "module-with-membership",
+    imports: { default: trappable },
+});

@@ -1,0 +1,96 @@
+//! How long a call may take, in the processor time of its own thread.
+//!
+//! A ticker raises the engine's epoch every millisecond. A call that sees a tick looks at its thread's clock and goes on
+//! if it is within its budget: on a busy machine a call that is not running uses up none of it. A call that sees no tick
+//! pays nothing.
+
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Every call has this much.
+const BASE: Duration = Duration::from_millis(2);
+/// And this much more for each [`PIECE_LEN`] bytes handed to the module.
+const PER_PIECE: Duration = Duration::from_millis(1);
+const PIECE_LEN: u64 = 64 << 10;
+
+/// In wall-clock time a call may take this many budgets, but no more than [`MAX_WALL`]: the backstop for a call that waits.
+const WALL_FACTOR: u32 = 100;
+const MAX_WALL: Duration = Duration::from_secs(2);
+
+/// The deadline of one call.
+#[derive(Debug, Default)]
+pub(super) struct Deadline {
+    handed_over: u64,
+    /// Both clocks at the first tick, which comes within a millisecond of the call's beginning.
+    begun: Option<(Duration, Instant)>,
+    missed: Option<Duration>,
+}
+
+impl Deadline {
+    /// A call begins, and this many bytes go in with it.
+    pub(super) fn begin(&mut self, handed_over: u64) {
+        *self = Self { handed_over, begun: None, missed: None };
+    }
+
+    /// A tick came; `more` bytes were handed over during the call. False if the time is up.
+    pub(super) fn tick(&mut self, more: u64) -> bool {
+        let (processor, wall) = (thread_time(), Instant::now());
+        let (processor_begun, wall_begun) = *self.begun.get_or_insert((processor, wall));
+        let budget = budget(self.handed_over.saturating_add(more));
+        let within = processor.saturating_sub(processor_begun) <= budget
+            && wall.saturating_duration_since(wall_begun) <= budget.saturating_mul(WALL_FACTOR).min(MAX_WALL);
+        if !within {
+            self.missed = Some(budget);
+        }
+        within
+    }
+
+    /// The budget, if it was exceeded.
+    pub(super) fn missed(&self) -> Option<Duration> {
+        self.missed
+    }
+}
+
+/// What a call that was handed this many bytes may use.
+fn budget(handed_over: u64) -> Duration {
+    let pieces = u32::try_from(handed_over / PIECE_LEN).unwrap_or(u32::MAX);
+    BASE.saturating_add(PER_PIECE.saturating_mul(pieces))
+}
+
+/// Processor time of the calling thread.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_buy_time() {
+        assert_eq!(budget(0), Duration::from_millis(2));
+        assert_eq!(budget((64 << 10) - 1), Duration::from_millis(2));
+        assert_eq!(budget(64 << 20), Duration::from_millis(1026));
+        assert!(budget(u64::MAX) > Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn processor_time_counts_and_waiting_does_not() {
+        let mut deadline = Deadline::default();
+        deadline.begin(0);
+        assert!(deadline.tick(0));
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(deadline.tick(0), "waiting uses no processor time");
+
+        let until = thread_time() + Duration::from_millis(3);
+        while thread_time() < until {}
+        assert!(!deadline.tick(0));
+        assert_eq!(deadline.missed(), Some(BASE));
+        assert!(deadline.tick(64 << 20), "what was handed over meanwhile counts");
+        deadline.begin(0);
+        assert_eq!(deadline.missed(), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! A running module.
+
+use std::time::Duration;
+
+use verbatim_contract::{Batch, Description, EpochEntry, Position, Refusal, Replica};
+use wasmtime::Store;
+
+use super::bindings::exports::verbatim::produce::{membership, produce_path};
+use super::deadline::Deadline;
+use super::limits::Limiter;
+use super::module::Linked;
+use super::state::State;
+use super::{Engine, convert};
+use crate::stage::{Stage, TraceBudget, cut_text};
+use crate::{Call, Failure, Judge, Judged, NotJoined, Partition, may_join};
+
+/// The longest text of a trap that is kept, in bytes.
+const MAX_TRAP_LEN: usize = 2048;
+
+/// The judge of one append thread: a module in its own store. When the module fails, store and instance go, and the next
+/// call gets new ones; the partition comes back unharmed.
+pub struct Instance<P: Partition> {
+    linked: Linked<P>,
+    live: Option<Live<P>>,
+    description: Description,
+    trace: TraceBudget,
+    engine: Engine,
+}
+
+/// A store and what is called in it.
+struct Live<P: Partition> {
+    store: Store<State<P>>,
+    produce_path: produce_path::Guest,
+    membership: Option<membership::Guest>,
+}
+
+impl<P: Partition> Instance<P> {
+    pub(super) fn start(engine: Engine, linked: Linked<P>) -> Result<Self, Failure> {
+        let mut live = Live::new(&engine, &linked)?;
+        let description = live.describe()?;
+        Ok(Self { linked, live: Some(live), description, trace: TraceBudget::default(), engine })
+    }
+
+    pub(super) fn into_description(self) -> Description {
+        self.description
+    }
+
+    /// The store and instance that there are, or new ones. They are put back if they did not fail.
+    fn take_live(&mut self) -> Result<Live<P>, Failure> {
+        match self.live.take() {
+            Some(live) => Ok(live),
+            None => Live::new(&self.engine, &self.linked),
+        }
+    }
+}
+
+impl<P: Partition> Judge<P> for Instance<P> {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn judge(&mut self, call: Call, partition: P) -> Judged<P> {
+        let mut live = match self.take_live() {
+            Ok(live) => live,
+            Err(failure) => return Stage::new(call, partition, self.trace).finish(Err(failure)),
+        };
+        let (stage, answer) = live.produce(Stage::new(call, partition, self.trace));
+        self.trace = stage.trace_budget();
+        if answer.is_ok() {
+            self.live = Some(live);
+        }
+        stage.finish(answer)
+    }
+
+    fn may_join(
+        &mut self,
+        replica: &Replica,
+        replica_end: i64,
+        position: &Position,
+    ) -> Result<(), NotJoined> {
+        if self.linked.membership.is_none() {
+            return may_join(replica, replica_end, position).map_err(NotJoined::Refused);
+        }
+        let mut live = self.take_live()?;
+        let answer = live.may_join(replica, replica_end, position)?;
+        self.live = Some(live);
+        answer.map_err(NotJoined::Refused)
+    }
+}
+
+impl<P: Partition> Live<P> {
+    fn new(engine: &Engine, linked: &Linked<P>) -> Result<Self, Failure> {
+        let limits = engine.limits();
+        let state = State { stage: None, limiter: Limiter::new(limits), deadline: Deadline::default() };
+        let mut store = Store::new(engine.wasmtime(), state);
+        store.limiter(|state| &mut state.limiter);
+        store.epoch_deadline_callback(State::tick);
+        store.set_hostcall_fuel(limits.handover_bytes);
+        begin(&mut store, 0);
+        let started = linked.pre.instantiate(&mut store).and_then(|instance| {
+            let produce_path = linked.produce_path.load(&mut store, &instance)?;
+            let membership = linked.membership.as_ref().map(|indices| indices.load(&mut store, &instance));
+            Ok((produce_path, membership.transpose()?))
+        });
+        match started {
+            Ok((produce_path, membership)) => Ok(Self { store, produce_path, membership }),
+            Err(error) => Err(match failure(store.data(), &error) {
+                Failure::Trap { text } => Failure::Start { text },
+                failure => failure,
+            }),
+        }
+    }
+
+    fn describe(&mut self) -> Result<Description, Failure> {
+        begin(&mut self.store, 0);
+        let answer = self.produce_path.call_describe(&mut self.store);
+        answer.map(convert::description).map_err(|error| failure(self.store.data(), &error))
+    }
+
+    /// Lets the module judge. The stage, and with it the partition, comes back after a trap too.
+    fn produce(&mut self, stage: Stage<P>) -> (Stage<P>, Result<Result<(), Refusal>, Failure>) {
+        let call = stage.call();
+        let (policy, position, request) = (
+            convert::policy(&call.policy),
+            convert::position(&call.position),
+            convert::request(&call.request),
+        );
+        let entries: Vec<_> = call.entries.iter().copied().map(convert::epoch_entry).collect();
+        let batches: Vec<_> = call.batches.iter().map(|batch| convert::batch(&batch.facts)).collect();
+        let lists = size_of::<Batch>() * batches.len() + size_of::<EpochEntry>() * entries.len();
+
+        begin(&mut self.store, u64::try_from(lists).unwrap_or(u64::MAX));
+        self.store.data_mut().stage = Some(stage);
+        let answer =
+            self.produce_path.call_produce(&mut self.store, policy, position, request, &entries, &batches);
+        let answer = answer
+            .map(|answer| answer.map_err(convert::refusal))
+            .map_err(|error| failure(self.store.data(), &error));
+        #[expect(clippy::expect_used, reason = "put there a few lines above, and nothing else takes it")]
+        let stage = self.store.data_mut().stage.take().expect("the stage is where it was put");
+        (stage, answer)
+    }
+
+    fn may_join(
+        &mut self,
+        replica: &Replica,
+        replica_end: i64,
+        position: &Position,
+    ) -> Result<Result<(), String>, Failure> {
+        let Some(membership) = &self.membership else {
+            return Ok(may_join(replica, replica_end, position));
+        };
+        begin(&mut self.store, 0);
+        let (replica, position) = (convert::replica(replica), convert::position(position));
+        let answer = membership.call_may_join(&mut self.store, replica, replica_end, position);
+        let bounded = |text: String| cut_text(&text, verbatim_contract::MAX_TEXT_LEN).to_owned();
+        answer.map(|answer| answer.map_err(bounded)).map_err(|error| failure(self.store.data(), &error))
+    }
+}
+
+/// A call begins: its deadline counts from the next tick on.
+fn begin<P: Partition>(store: &mut Store<State<P>>, handed_over: u64) {
+    store.set_epoch_deadline(1);
+    let state = store.data_mut();
+    state.deadline.begin(handed_over);
+    state.limiter.begin();
+}
+
+/// Why a call did not return. Time and memory come first: what a module does when it runs out of them looks like any trap.
+fn failure<P>(state: &State<P>, error: &wasmtime::Error) -> Failure {
+    if let Some(budget) = state.deadline.missed() {
+        return Failure::Deadline { budget_us: microseconds(budget) };
+    }
+    if let Some(wanted) = state.limiter.denied() {
+        return Failure::Memory { wanted, limit: state.limiter.limit() };
+    }
+    let text = format!("{error:?}");
+    Failure::Trap { text: cut_text(text.trim_end(), MAX_TRAP_LEN).to_owned() }
+}
+
+fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,216 @@
+//! A module that was checked against the contract.
+
+use verbatim_contract::Description;
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, InstancePre, Linker};
+
+use super::bindings::exports::verbatim::produce::{membership, produce_path};
+use super::bindings::verbatim::produce::{config, log, trace, types};
+use super::state::{Host, State};
+use super::{Engine, Instance, LoadError};
+use crate::{Digest, Failure, Memory, Partition};
+
+/// The version of the contract (the package `verbatim:produce` in `wit/`) that this host speaks.
+pub const CONTRACT_VERSION: &str = "0.1.0";
+
+/// The longest module file that is looked at, in bytes.
+pub const MAX_MODULE_LEN: usize = 64 << 20;
+
+const PACKAGE: &str = "verbatim:produce/";
+const MAX_NAME_LEN: usize = 128;
+
+/// A compiled module of a known contract version that starts and says what it is. Cheap to clone.
+#[derive(Clone)]
+pub struct Module {
+    engine: Engine,
+    component: Component,
+    inspection: Inspection,
+}
+
+/// What can be said of a module without letting it judge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// What it says of itself.
+    pub description: Description,
+    /// The version of the contract that it was built for.
+    pub contract_version: String,
+    /// The interfaces that it imports.
+    pub imports: Vec<String>,
+    /// The interfaces that it exports.
+    pub exports: Vec<String>,
+    /// It decides itself who may join the in-sync set (R41b).
+    pub decides_membership: bool,
+    /// SHA-256 of its file.
+    pub digest: Digest,
+}
+
+impl Module {
+    /// Compiles a module and checks it: its contract version, its imports and exports, that it starts, and that it says
+    /// what it is. It has either of the worlds `module` and `module-with-membership`.
+    ///
+    /// # Errors
+    /// The first thing that is not as it must be, by name.
+    pub fn load(engine: &Engine, bytes: &[u8]) -> Result<Self, LoadError> {
+        if bytes.len() > MAX_MODULE_LEN {
+            return Err(LoadError::TooLarge { len: bytes.len() });
+        }
+        looks_like_a_component(bytes)?;
+        let component = Component::new(engine.wasmtime(), bytes)
+            .map_err(|error| LoadError::Invalid { text: format!("{error:#}") })?;
+        let (imports, exports) = interfaces(engine, &component);
+        let contract_version = contract_version(&imports, &exports)?;
+        let linked = Linked::<Memory>::new(engine, &component)?;
+        let inspection = Inspection {
+            decides_membership: linked.membership.is_some(),
+            description: described(Instance::start(engine.clone(), linked)?.into_description())?,
+            contract_version,
+            imports,
+            exports,
+            digest: Digest::of(bytes),
+        };
+        Ok(Self { engine: engine.clone(), component, inspection })
+    }
+
+    /// What can be said of it.
+    #[must_use]
+    pub fn inspect(&self) -> &Inspection {
+        &self.inspection
+    }
+
+    /// Makes an instance: the judge of one append thread, for one kind of partition.
+    ///
+    /// # Errors
+    /// When the module does not start, although it did as it was loaded.
+    pub fn instance<P: Partition>(&self) -> Result<Instance<P>, Failure> {
+        let linked = Linked::new(&self.engine, &self.component)
+            .map_err(|error| Failure::Start { text: error.to_string() })?;
+        Instance::start(self.engine.clone(), linked)
+    }
+}
+
+impl std::fmt::Debug for Module {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Module").field("inspection", &self.inspection).finish_non_exhaustive()
+    }
+}
+
+/// A component with the host's functions linked in: what instances are made from in a few microseconds.
+pub(super) struct Linked<P: Partition> {
+    pub(super) pre: InstancePre<State<P>>,
+    pub(super) produce_path: produce_path::GuestIndices,
+    pub(super) membership: Option<membership::GuestIndices>,
+}
+
+impl<P: Partition> Linked<P> {
+    fn new(engine: &Engine, component: &Component) -> Result<Self, LoadError> {
+        let pre = linker(engine)
+            .and_then(|linker| linker.instantiate_pre(component))
+            .map_err(|error| LoadError::UnknownImport { symbol: format!("{error:#}") })?;
+        let missing = |error: wasmtime::Error| LoadError::MissingExport { symbol: format!("{error:#}") };
+        let produce_path = produce_path::GuestIndices::new(&pre).map_err(missing)?;
+        let has_membership = component.get_export_index(None, &interface("membership")).is_some();
+        let membership = has_membership.then(|| membership::GuestIndices::new(&pre).map_err(missing));
+        Ok(Self { pre, produce_path, membership: membership.transpose()? })
+    }
+}
+
+fn linker<P: Partition>(engine: &Engine) -> wasmtime::Result<Linker<State<P>>> {
+    let mut linker = Linker::new(engine.wasmtime());
+    config::add_to_linker::<_, Host<P>>(&mut linker, |state| state)?;
+    log::add_to_linker::<_, Host<P>>(&mut linker, |state| state)?;
+    trace::add_to_linker::<_, Host<P>>(&mut linker, |state| state)?;
+    types::add_to_linker::<_, Host<P>>(&mut linker, |state| state)?;
+    Ok(linker)
+}
+
+/// By the first eight bytes: magic, version and layer.
+fn looks_like_a_component(bytes: &[u8]) -> Result<(), LoadError> {
+    let found = match bytes {
+        [0, b'a', b's', b'm', _, _, 1, 0, ..] => return Ok(()),
+        [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => "a core WebAssembly module, which has to be wrapped as one",
+        [0, b'a', b's', b'm', ..] => "WebAssembly of another version",
+        [] => "an empty file",
+        _ => "something else",
+    };
+    Err(LoadError::NotAComponent { found })
+}
+
+/// The names of what is imported and exported, instances only: that is what an interface is.
+fn interfaces(engine: &Engine, component: &Component) -> (Vec<String>, Vec<String>) {
+    let component = component.component_type();
+    let imports = component.imports(engine.wasmtime()).map(|(name, item)| shown(name, &item.ty)).collect();
+    let exports = component.exports(engine.wasmtime()).map(|(name, item)| shown(name, &item.ty)).collect();
+    (imports, exports)
+}
+
+fn shown(name: &str, item: &ComponentItem) -> String {
+    match item {
+        ComponentItem::ComponentInstance(_) => name.to_owned(),
+        ComponentItem::ComponentFunc(_) | ComponentItem::CoreFunc(_) => format!("function {name}"),
+        ComponentItem::Module(_) => format!("core module {name}"),
+        ComponentItem::Component(_) => format!("component {name}"),
+        ComponentItem::Type(_) | ComponentItem::Resource(_) => format!("type {name}"),
+    }
+}
+
+/// The version in the names. Every import must be the contract's, and everything of the contract must be of a version
+/// that this host speaks; other exports are the module's own affair.
+fn contract_version(imports: &[String], exports: &[String]) -> Result<String, LoadError> {
+    for name in imports.iter().chain(exports).filter(|name| name.starts_with(PACKAGE)) {
+        let version = name.split_once('@').map_or("", |(_, version)| version);
+        if compatible(version) != compatible(CONTRACT_VERSION) {
+            return Err(LoadError::ContractVersion { found: name.clone() });
+        }
+    }
+    if let Some(foreign) = imports.iter().find(|name| !name.starts_with(PACKAGE)) {
+        return Err(LoadError::UnknownImport { symbol: foreign.clone() });
+    }
+    let wanted = interface("produce-path");
+    let path = wanted.split_once('@').map_or(wanted.as_str(), |(path, _)| path);
+    let export = exports.iter().filter_map(|name| name.split_once('@')).find(|&(name, _)| name == path);
+    export.map(|(_, version)| version.to_owned()).ok_or(LoadError::MissingExport { symbol: wanted })
+}
+
+/// What must be equal for two versions to fit: the major version and, before 1.0, the minor one.
+fn compatible(version: &str) -> Option<(u64, u64)> {
+    let mut numbers = version.split('.').map(|number| number.parse().ok());
+    let (major, minor) = (numbers.next()??, numbers.next()??);
+    Some(if major == 0 { (0, minor) } else { (major, 0) })
+}
+
+fn interface(name: &str) -> String {
+    format!("{PACKAGE}{name}@{CONTRACT_VERSION}")
+}
+
+fn described(description: Description) -> Result<Description, LoadError> {
+    for (field, value) in [("name", &description.name), ("version", &description.version)] {
+        let printable = value.chars().all(|char| !char.is_control());
+        if value.is_empty() || value.len() > MAX_NAME_LEN || !printable {
+            let start = crate::stage::cut_text(value, MAX_NAME_LEN).escape_debug();
+            let text = format!("expected 1 to {MAX_NAME_LEN} printable bytes, {field}=`{start}`");
+            return Err(LoadError::Description { text });
+        }
+    }
+    Ok(description)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_fit_by_major_and_before_1_0_by_minor() {
+        let fit = |a, b| compatible(a) == compatible(b) && compatible(a).is_some();
+        assert!(fit("0.1.0", "0.1.7") && fit("1.0.0", "1.4.2"));
+        assert!(!fit("0.1.0", "0.2.0") && !fit("1.0.0", "2.0.0") && !fit("0.1.0", "1.1.0"));
+        for odd in ["", "1", "x.y.z", "1.", "-1.0.0", "99999999999999999999.0.0"] {
+            assert_eq!(compatible(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_that_of_the_contract() {
+        let wit = include_str!("../../../../wit/worlds.wit");
+        assert!(wit.contains(&format!("package verbatim:produce@{CONTRACT_VERSION};")));
+    }
+}

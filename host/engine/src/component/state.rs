@@ -1,0 +1,97 @@
+//! What a store holds, and the host's functions on it.
+
+use verbatim_contract::Callbacks as _;
+use wasmtime::component::HasData;
+use wasmtime::{StoreContextMut, UpdateDeadline};
+
+use super::bindings::verbatim::produce::{config, log, trace, types};
+use super::convert;
+use super::deadline::Deadline;
+use super::limits::Limiter;
+use crate::Partition;
+use crate::stage::Stage;
+
+/// A store's data. The stage, and in it the partition, is here only during a call of `produce`.
+pub(super) struct State<P> {
+    pub(super) stage: Option<Stage<P>>,
+    pub(super) limiter: Limiter,
+    pub(super) deadline: Deadline,
+}
+
+/// Names [`State`] for the generated code.
+pub(super) struct Host<P>(std::marker::PhantomData<P>);
+
+impl<P: 'static> HasData for Host<P> {
+    type Data<'a> = &'a mut State<P>;
+}
+
+impl<P: Partition> State<P> {
+    /// Called at every tick that a running call sees.
+    pub(super) fn tick(mut store: StoreContextMut<'_, Self>) -> wasmtime::Result<UpdateDeadline> {
+        let state = store.data_mut();
+        let more = state.stage.as_ref().map_or(0, Stage::handed_over);
+        if state.deadline.tick(more) {
+            Ok(UpdateDeadline::Continue(1))
+        } else {
+            Err(wasmtime::format_err!("the deadline is exceeded"))
+        }
+    }
+
+    fn stage(&mut self) -> wasmtime::Result<&mut Stage<P>> {
+        self.stage.as_mut().ok_or_else(|| wasmtime::format_err!("the log is there during `produce` only"))
+    }
+}
+
+impl<P: Partition> types::Host for State<P> {}
+
+impl<P: Partition> config::Host for State<P> {
+    fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
+        Ok(self.stage.as_mut().and_then(|stage| stage.config(&key)))
+    }
+}
+
+impl<P: Partition> trace::Host for State<P> {
+    fn line(&mut self, text: String) -> wasmtime::Result<()> {
+        if let Some(stage) = &mut self.stage {
+            stage.trace(&text);
+        }
+        Ok(())
+    }
+}
+
+impl<P: Partition> log::Host for State<P> {
+    fn append(&mut self, index: u32, placement: log::Placement) -> wasmtime::Result<()> {
+        self.stage()?.append(index, convert::placement(placement));
+        Ok(())
+    }
+
+    fn duplicate(&mut self, index: u32, base_offset: i64) -> wasmtime::Result<()> {
+        self.stage()?.duplicate(index, base_offset);
+        Ok(())
+    }
+
+    fn rewrite(&mut self, index: u32, placement: log::Placement, records: Vec<u8>) -> wasmtime::Result<()> {
+        self.stage()?.rewrite(index, convert::placement(placement), records);
+        Ok(())
+    }
+
+    fn compare(&mut self, index: u32, base_offset: i64) -> wasmtime::Result<log::Comparison> {
+        Ok(convert::comparison(self.stage()?.compare(index, base_offset)))
+    }
+
+    fn cut(&mut self, target: i64) -> wasmtime::Result<log::CutPreview> {
+        Ok(convert::cut_preview(self.stage()?.cut(target)))
+    }
+
+    fn producer(&mut self, producer_id: i64) -> wasmtime::Result<Option<log::ProducerState>> {
+        Ok(self.stage()?.producer(producer_id).map(convert::producer_state))
+    }
+
+    fn replicas(&mut self) -> wasmtime::Result<Vec<log::Replica>> {
+        Ok(self.stage()?.replicas().iter().map(convert::replica).collect())
+    }
+
+    fn records(&mut self, index: u32, max: u32) -> wasmtime::Result<Result<Vec<u8>, log::Unreadable>> {
+        Ok(self.stage()?.records(index, max).map_err(convert::unreadable))
+    }
+}
