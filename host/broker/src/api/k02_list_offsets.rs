@@ -1,0 +1,117 @@
+//! ListOffsets, v1 to v10.
+//!
+//! - Timestamps: -1 the end (the high watermark, with read_committed the stable offset), -2 the start, -3 the record with the
+//!   largest timestamp (KIP-734), -4 the local start (the same as -2), -5 the tiered end (there is none: -1); from 0 on the
+//!   first record at or after that time.
+//! - R45: the start carries the epoch that covers it, a found record its batch's epoch, the end the shown epoch. Where
+//!   nothing is found offset, timestamp and epoch are -1.
+//! - R32: a current leader epoch below or above the shown one is 74 or 75.
+//!
+//! Left out: other negative timestamps are 42; the timeout (v10) is not looked at.
+
+use std::sync::Arc;
+
+use kafka_protocol::messages::list_offsets_request::ListOffsetsPartition;
+use kafka_protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
+use kafka_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
+use verbatim_log::{LogError, TimestampHit, View};
+use verbatim_wire::error::ErrorCode;
+
+use crate::catalogue::Topic;
+use crate::errors::ApiError;
+use crate::partition::Reader;
+use crate::shared::Shared;
+
+const LATEST: i64 = -1;
+const EARLIEST: i64 = -2;
+const MAX_TIMESTAMP: i64 = -3;
+const EARLIEST_LOCAL: i64 = -4;
+const LATEST_TIERED: i64 = -5;
+const READ_COMMITTED: i8 = 1;
+
+const NOWHERE: TimestampHit = TimestampHit { offset: -1, timestamp: -1, leader_epoch: -1 };
+
+pub(super) async fn handle(shared: &Shared, request: ListOffsetsRequest) -> ListOffsetsResponse {
+    let snapshot = shared.catalogue.snapshot();
+    let committed = request.isolation_level == READ_COMMITTED;
+    let mut topics = Vec::with_capacity(request.topics.len());
+    for asked in request.topics {
+        let topic = snapshot.topic(&asked.name).ok_or_else(|| ApiError::unknown_topic(&asked.name));
+        let mut partitions = Vec::with_capacity(asked.partitions.len());
+        for partition in &asked.partitions {
+            let found = match &topic {
+                Ok(topic) => find(shared, topic, partition, committed).await,
+                Err(error) => Err(error.clone()),
+            };
+            partitions.push(answered(partition, found));
+        }
+        topics.push(ListOffsetsTopicResponse::default().with_name(asked.name).with_partitions(partitions));
+    }
+    ListOffsetsResponse::default().with_topics(topics)
+}
+
+async fn find(
+    shared: &Shared,
+    topic: &Topic,
+    asked: &ListOffsetsPartition,
+    committed: bool,
+) -> Result<TimestampHit, ApiError> {
+    let reader = shared.find(topic, asked.partition_index)?;
+    let view = reader.view();
+    super::check_leader_epoch(&view, asked.current_leader_epoch)?;
+    let bound = if committed { view.stable_offset } else { view.high_watermark };
+    match asked.timestamp {
+        LATEST => Ok(TimestampHit { offset: bound, leader_epoch: view.shown_epoch, ..NOWHERE }),
+        EARLIEST | EARLIEST_LOCAL => Ok(TimestampHit { offset: view.start, leader_epoch: start_epoch(&view), ..NOWHERE }),
+        LATEST_TIERED => Ok(NOWHERE),
+        timestamp if timestamp >= 0 || timestamp == MAX_TIMESTAMP => {
+            search(shared, reader, timestamp, bound).await.map(|hit| hit.unwrap_or(NOWHERE))
+        }
+        other => {
+            let text = format!("timestamp must be -5 to -1 or a time, timestamp=`{other}`");
+            Err(ApiError::new(ErrorCode::InvalidRequest, text))
+        }
+    }
+}
+
+/// The epoch that covers the start; the first one of all if the history begins above it.
+fn start_epoch(view: &View) -> i32 {
+    let first = || view.epochs.entries().first().map(|entry| entry.epoch);
+    view.epochs.at(view.start).or_else(first).unwrap_or(-1)
+}
+
+/// Reads stored batches, so it stays off the connections' threads.
+async fn search(
+    shared: &Shared,
+    reader: Arc<Reader>,
+    timestamp: i64,
+    bound: i64,
+) -> Result<Option<TimestampHit>, ApiError> {
+    let limit = shared.config.limits.inflate_bytes_max;
+    let searching = tokio::task::spawn_blocking(move || -> Result<Option<TimestampHit>, LogError> {
+        let inflate = |codec, payload: &[u8]| super::inflate(codec, payload, limit);
+        if timestamp == MAX_TIMESTAMP {
+            reader.log.max_timestamp(bound, &inflate)
+        } else {
+            reader.log.offset_for_timestamp(timestamp, bound, &inflate)
+        }
+    });
+    let found = searching.await.map_err(|error| ApiError::new(ErrorCode::UnknownServerError, error.to_string()))?;
+    found.map_err(|error| {
+        tracing::error!(%error, "searching by timestamp failed");
+        ApiError::storage(error.to_string())
+    })
+}
+
+fn answered(asked: &ListOffsetsPartition, found: Result<TimestampHit, ApiError>) -> ListOffsetsPartitionResponse {
+    let (code, hit) = match found {
+        Ok(hit) => (0, hit),
+        Err(error) => (error.code.number(), NOWHERE),
+    };
+    ListOffsetsPartitionResponse::default()
+        .with_partition_index(asked.partition_index)
+        .with_error_code(code)
+        .with_offset(hit.offset)
+        .with_timestamp(hit.timestamp)
+        .with_leader_epoch(hit.leader_epoch)
+}

@@ -1,0 +1,100 @@
+//! One file per API key, named by its number. Each says at its head which versions it serves, what it does, and what it
+//! leaves out.
+
+mod configs;
+mod k00_produce;
+mod k01_fetch;
+mod k02_list_offsets;
+mod k03_metadata;
+mod k10_find_coordinator;
+mod k18_api_versions;
+mod k19_create_topics;
+mod k20_delete_topics;
+mod k22_init_producer_id;
+mod k23_offset_for_leader_epoch;
+mod k32_describe_configs;
+mod k33_alter_configs;
+mod k37_create_partitions;
+mod k44_incremental_alter_configs;
+mod k60_describe_cluster;
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use verbatim_batch::{Attributes, Codec};
+use verbatim_log::View;
+use verbatim_wire::error::ErrorCode;
+use verbatim_wire::server::{Reply, ReplyFuture, RequestContext, Service};
+use verbatim_wire::{Request, Response};
+
+use crate::errors::ApiError;
+use crate::shared::Shared;
+
+/// The broker as the server's end of the wire sees it.
+pub(crate) struct Apis(pub(crate) Arc<Shared>);
+
+impl Service for Apis {
+    async fn admit(&self, context: RequestContext, request: Request) -> ReplyFuture {
+        let shared = Arc::clone(&self.0);
+        match request {
+            // Appends are queued now, in the order of the requests; everything else may happen when its turn to answer comes.
+            Request::Produce(request) => k00_produce::admit(&shared, context, request).await,
+            other => Box::pin(async move { Reply::Answer(answer(&shared, context.head.version, other).await) }),
+        }
+    }
+}
+
+async fn answer(shared: &Shared, version: i16, request: Request) -> Response {
+    match request {
+        // Handled before; a second way to it would lose the order.
+        Request::Produce(_) => Response::Produce(Default::default()),
+        Request::Fetch(request) => k01_fetch::handle(shared, version, request).await.into(),
+        Request::ListOffsets(request) => k02_list_offsets::handle(shared, request).await.into(),
+        Request::Metadata(request) => k03_metadata::handle(shared, version, request).into(),
+        Request::FindCoordinator(request) => k10_find_coordinator::handle(version, request).into(),
+        Request::ApiVersions(_) => k18_api_versions::handle().into(),
+        Request::CreateTopics(request) => k19_create_topics::handle(shared, request).await.into(),
+        Request::DeleteTopics(request) => k20_delete_topics::handle(shared, version, request).await.into(),
+        Request::InitProducerId(request) => k22_init_producer_id::handle(shared, &request).into(),
+        Request::OffsetForLeaderEpoch(request) => k23_offset_for_leader_epoch::handle(shared, request).into(),
+        Request::DescribeConfigs(request) => k32_describe_configs::handle(shared, request).into(),
+        Request::AlterConfigs(request) => k33_alter_configs::handle(shared, request).await.into(),
+        Request::CreatePartitions(request) => k37_create_partitions::handle(shared, request).await.into(),
+        Request::IncrementalAlterConfigs(request) => {
+            k44_incremental_alter_configs::handle(shared, request).await.into()
+        }
+        Request::DescribeCluster(request) => k60_describe_cluster::handle(shared, version, &request).into(),
+    }
+}
+
+/// The broker's wall clock, milliseconds since 1970.
+fn now_ms() -> i64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// R32: a reader that names the leader epoch it knows must know the shown one; -1 names none.
+pub(crate) fn check_leader_epoch(view: &View, current: i32) -> Result<(), ApiError> {
+    let shown = view.shown_epoch;
+    if current < 0 || current == shown {
+        return Ok(());
+    }
+    let code = if current < shown { ErrorCode::FencedLeaderEpoch } else { ErrorCode::UnknownLeaderEpoch };
+    Err(ApiError::new(code, format!("the leader epoch is {shown}, current_leader_epoch=`{current}`")))
+}
+
+/// Only topics have properties that can be changed.
+fn only_topics(resource_type: i8) -> Result<(), ApiError> {
+    if resource_type == configs::TOPIC {
+        return Ok(());
+    }
+    let text = format!("resource_type must be 2 (topic), nothing else can be changed while the host runs, resource_type=`{resource_type}`");
+    Err(ApiError::new(ErrorCode::InvalidRequest, text))
+}
+
+/// Inflates a stored batch's records for a search in them.
+fn inflate(codec: Codec, payload: &[u8], limit: usize) -> Result<Bytes, String> {
+    let attributes = Attributes::default().with_codec(codec);
+    verbatim_compression::inflate(attributes, Bytes::copy_from_slice(payload), limit).map_err(|error| error.to_string())
+}

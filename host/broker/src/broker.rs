@@ -1,0 +1,198 @@
+//! A running host: from a configuration to a bound address, and back to a clean data folder.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+use verbatim_log::folder::DataFolder;
+use verbatim_log::{DiskIo, Io, LogError};
+use verbatim_wire::server::{self, Server};
+
+use crate::api::Apis;
+use crate::append::{self, Setup};
+use crate::catalogue::{Catalogue, CatalogueError, State, Topic};
+use crate::config::{Config, FlushPolicy};
+use crate::judges::Judges;
+use crate::shared::{Folder, Parts, Shared};
+use crate::{promotion, topics};
+
+/// A host that serves. Dropping it without [`Broker::shutdown`] is as good as a crash.
+pub struct Broker {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    serving: tokio::task::JoinHandle<()>,
+    threads: Vec<JoinHandle<()>>,
+    shared: Arc<Shared>,
+}
+
+/// Why a host does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] LogError),
+    /// The catalogue cannot be used.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The address cannot be listened on.
+    #[error("cannot listen, listen=`{address}`: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+    /// An append thread cannot be started.
+    #[error("an append thread cannot be started: {0}")]
+    Thread(std::io::Error),
+    /// What a crash left unfinished cannot be finished.
+    #[error("topic `{topic}` was left unfinished and cannot be finished now: {problem}")]
+    Unfinished {
+        /// The topic.
+        topic: String,
+        /// Why.
+        problem: String,
+    },
+}
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Broker").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Broker {
+    /// Opens the data folder, recovers its partitions, and serves. A partition that cannot be opened is offline by name;
+    /// the others serve. To be called within a tokio runtime of several threads.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing runs then.
+    pub async fn start(config: Config, judges: Arc<dyn Judges>) -> Result<Self, StartError> {
+        let io: Arc<dyn Io> = Arc::new(DiskIo);
+        let folder = DataFolder::open(&config.data, Arc::clone(&io))?;
+        let catalogue = Catalogue::open(&config.data, Arc::clone(&io))?;
+        let listen = |source| StartError::Listen { address: config.listen, source };
+        let server = Server::bind(config.listen, server_config(&config)).await.map_err(listen)?;
+        let address = server.local_addr().map_err(listen)?;
+        let advertised = config.advertise.clone().unwrap_or_else(|| (address.ip().to_string(), address.port()));
+        let (appenders, threads) = start_threads(&config, &judges, &io)?;
+        let shared =
+            Arc::new(Shared::new(Parts { config, catalogue, judges, folder, appenders, advertised }));
+        open_all(&shared).await?;
+        if shared.config.flush == FlushPolicy::Interval {
+            tokio::spawn(flush_now_and_then(Arc::downgrade(&shared)));
+        }
+        let (stop, stopped) = oneshot::channel();
+        let service = Arc::new(Apis(Arc::clone(&shared)));
+        let serving = tokio::spawn(server.run(service, async {
+            // A dropped handle stops serving, too.
+            let _ = stopped.await;
+        }));
+        Ok(Self { address, stop, serving, threads, shared })
+    }
+
+    /// The address that is listened on.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The cluster's id, chosen when the data folder was created.
+    #[must_use]
+    pub fn cluster_id(&self) -> String {
+        self.shared.catalogue.snapshot().cluster_id.clone()
+    }
+
+    /// Stops taking requests, answers those that were taken, makes everything durable and closes.
+    pub async fn shutdown(self) {
+        let Self { stop, serving, threads, shared, .. } = self;
+        // An error means that it has stopped already.
+        let _ = stop.send(());
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "serving ended badly");
+        }
+        for appender in &shared.appenders {
+            appender.stop().await;
+        }
+        let joined = tokio::task::spawn_blocking(move || {
+            for thread in threads {
+                if thread.join().is_err() {
+                    tracing::error!("an append thread ended badly, the next start recovers its partitions");
+                }
+            }
+        });
+        if let Err(error) = joined.await {
+            tracing::error!(%error, "waiting for the append threads failed");
+        }
+    }
+}
+
+fn server_config(config: &Config) -> server::Config {
+    server::Config {
+        connections_max: config.limits.connections_max,
+        request_bytes_max: config.limits.request_bytes_max,
+        ..server::Config::default()
+    }
+}
+
+type Threads = (Vec<append::Appender>, Vec<JoinHandle<()>>);
+
+fn start_threads(config: &Config, judges: &Arc<dyn Judges>, io: &Arc<dyn Io>) -> Result<Threads, StartError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let count = config.append_threads.unwrap_or(cores).max(1);
+    let setup = Setup {
+        judges: Arc::clone(judges),
+        io: Arc::clone(io),
+        node: config.node_id,
+        flush: config.flush,
+        queue_max: config.limits.append_queue_max,
+        inflate_bytes_max: config.limits.inflate_bytes_max,
+    };
+    let started: Result<Vec<_>, _> = (0..count).map(|index| append::start(index, setup.clone())).collect();
+    Ok(started.map_err(StartError::Thread)?.into_iter().unzip())
+}
+
+/// Opens what is there, and finishes what a crash left in the middle.
+async fn open_all(shared: &Shared) -> Result<(), StartError> {
+    let snapshot = shared.catalogue.snapshot();
+    for topic in snapshot.topics.values() {
+        match topic.state {
+            State::Live => open(shared, topic).await,
+            State::Promoting => {
+                open(shared, topic).await;
+                // An offline partition keeps the topic promoting; asking again goes on with it.
+                if let Err(error) = promotion::resume(shared, Topic::clone(topic)).await {
+                    tracing::error!(topic = topic.name, %error, "the promotion is not finished");
+                }
+            }
+            State::Creating | State::Deleting => {
+                let unfinished = |error: crate::errors::ApiError| StartError::Unfinished {
+                    topic: topic.name.clone(),
+                    problem: error.text,
+                };
+                topics::remove(shared, topic).await.map_err(unfinished)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn open(shared: &Shared, topic: &Arc<Topic>) {
+    if let Err(error) = shared.open_partitions(topic, 0..topic.partitions, Folder::Present).await {
+        tracing::error!(topic = topic.name, %error, "a partition is offline");
+    }
+}
+
+async fn flush_now_and_then(shared: std::sync::Weak<Shared>) {
+    while let Some(running) = shared.upgrade() {
+        for appender in &running.appenders {
+            if appender.begin(append::Worker::flush_all).await.is_err() {
+                return;
+            }
+        }
+        let interval = running.config.flush_interval;
+        drop(running);
+        tokio::time::sleep(interval).await;
+    }
+}

@@ -1,0 +1,91 @@
+//! The host's own settings, as opposed to a topic's.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// When an append counts as kept, which is when it is acknowledged and may be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FlushPolicy {
+    /// Once it is on the disk; one flush serves all requests that are waiting (group commit).
+    Always,
+    /// Once it is written; the disk is flushed every [`Config::flush_interval`].
+    Interval,
+    /// Once it is written; the operating system decides when it reaches the disk.
+    Never,
+}
+
+/// Everything a host is started with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Folder of all partitions and of the catalogue; created if it is not there.
+    pub data: PathBuf,
+    /// Where connections are taken; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Host and port that clients are told; the listening address if not given.
+    pub advertise: Option<(String, u16)>,
+    /// This node's id.
+    pub node_id: i32,
+    /// When an append counts as kept.
+    pub flush: FlushPolicy,
+    /// Time between two flushes with [`FlushPolicy::Interval`].
+    pub flush_interval: Duration,
+    /// Append threads; the number of processors if not given.
+    pub append_threads: Option<usize>,
+    /// What is bounded.
+    pub limits: Limits,
+}
+
+impl Config {
+    /// The defaults for this folder and address.
+    #[must_use]
+    pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
+        Self {
+            data,
+            listen,
+            advertise: None,
+            node_id: 1,
+            flush: FlushPolicy::Always,
+            flush_interval: Duration::from_secs(1),
+            append_threads: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// What is bounded, and by how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest request in bytes.
+    pub request_bytes_max: usize,
+    /// Connections at a time.
+    pub connections_max: usize,
+    /// Bytes that one batch may inflate to where records are validated.
+    pub inflate_bytes_max: usize,
+    /// Requests waiting for one append thread.
+    pub append_queue_max: usize,
+    /// Bytes of records in one Fetch answer, whatever the client asks for.
+    pub fetch_bytes_max: usize,
+    /// Longest wait of a Fetch in milliseconds, whatever the client asks for.
+    pub fetch_wait_ms_max: u64,
+    /// Partitions of one topic.
+    pub partitions_max: u32,
+    /// Longest time in milliseconds that a client is told to wait after failures of the module.
+    pub throttle_ms_max: i32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request_bytes_max: 104_857_600,
+            connections_max: 1_000,
+            inflate_bytes_max: 67_108_864,
+            append_queue_max: 512,
+            fetch_bytes_max: 57_671_680,
+            fetch_wait_ms_max: 30_000,
+            partitions_max: 10_000,
+            throttle_ms_max: 30_000,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What all connections share: the catalogue, the way to each partition, the way to its append thread.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use kafka_protocol::messages::BrokerId;
+use kafka_protocol::protocol::StrBytes;
+use uuid::Uuid;
+use verbatim_log::folder::DataFolder;
+
+use crate::append::Appender;
+use crate::catalogue::{Catalogue, Topic};
+use crate::config::Config;
+use crate::errors::ApiError;
+use crate::judges::Judges;
+use crate::partition::Reader;
+use crate::throttle::Throttle;
+
+/// A partition of a topic that may be gone and come back under the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct PartitionId {
+    pub(crate) topic: Uuid,
+    pub(crate) index: u32,
+}
+
+/// What is expected of a partition's folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Folder {
+    /// It is not there.
+    New,
+    /// It is there.
+    Present,
+    /// Either; a crash may have left it.
+    NewOrLeft,
+}
+
+/// A partition that can be read, or why it cannot.
+type Slot = Result<Arc<Reader>, String>;
+
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) judges: Arc<dyn Judges>,
+    pub(crate) throttle: Throttle,
+    /// Changes of topics happen one at a time.
+    pub(crate) admin: tokio::sync::Mutex<()>,
+    pub(crate) folder: DataFolder,
+    pub(crate) appenders: Vec<Appender>,
+    pub(crate) advertised: (String, u16),
+    partitions: RwLock<HashMap<PartitionId, Slot>>,
+}
+
+/// The parts of a host before anything is served.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) judges: Arc<dyn Judges>,
+    pub(crate) folder: DataFolder,
+    pub(crate) appenders: Vec<Appender>,
+    pub(crate) advertised: (String, u16),
+}
+
+impl Shared {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { config, catalogue, judges, folder, appenders, advertised } = parts;
+        Self {
+            throttle: Throttle::new(config.limits.throttle_ms_max),
+            config,
+            catalogue,
+            judges,
+            admin: tokio::sync::Mutex::new(()),
+            folder,
+            appenders,
+            advertised,
+            partitions: RwLock::new(HashMap::new()),
+        }
+    }
+
+    /// This node's id.
+    pub(crate) fn node(&self) -> BrokerId {
+        BrokerId(self.config.node_id)
+    }
+
+    /// Host and port that clients are told.
+    pub(crate) fn advertised(&self) -> (StrBytes, i32) {
+        (StrBytes::from_string(self.advertised.0.clone()), i32::from(self.advertised.1))
+    }
+
+    /// The append thread that owns a partition: always the same one.
+    pub(crate) fn appender(&self, id: PartitionId) -> Appender {
+        let low = id.topic.as_u64_pair().1.wrapping_add(u64::from(id.index));
+        let count = u64::try_from(self.appenders.len()).unwrap_or(1).max(1);
+        let index = usize::try_from(low % count).unwrap_or(0);
+        // There is at least one, and the index is below their number.
+        self.appenders.get(index).cloned().unwrap_or_else(Appender::ended)
+    }
+
+    /// A topic's partition as clients number them, for reading.
+    pub(crate) fn find(&self, topic: &Topic, index: i32) -> Result<Arc<Reader>, ApiError> {
+        let known = u32::try_from(index).ok().filter(|index| *index < topic.partitions);
+        self.partition(topic, known.ok_or_else(|| ApiError::unknown_partition(&topic.name, index))?)
+    }
+
+    /// A topic's partition for reading.
+    pub(crate) fn partition(&self, topic: &Topic, index: u32) -> Result<Arc<Reader>, ApiError> {
+        let partitions = self.partitions.read().unwrap_or_else(PoisonError::into_inner);
+        let slot = partitions.get(&PartitionId { topic: topic.id, index });
+        let offline = |reason: &str| {
+            let text = format!("partition is offline: {reason}, topic=`{}`, partition=`{index}`", topic.name);
+            ApiError::storage(text)
+        };
+        match slot {
+            Some(Ok(reader)) => match &reader.view().offline {
+                Some(reason) => Err(offline(reason)),
+                None => Ok(Arc::clone(reader)),
+            },
+            Some(Err(reason)) => Err(offline(reason)),
+            None => Err(ApiError::unknown_partition(&topic.name, i32::try_from(index).unwrap_or(i32::MAX))),
+        }
+    }
+
+    /// Opens partitions, all append threads at work; the first error of them, the others are tried all the same.
+    pub(crate) async fn open_partitions(
+        &self,
+        topic: &Arc<Topic>,
+        indices: Range<u32>,
+        kind: Folder,
+    ) -> Result<(), ApiError> {
+        let mut opening = Vec::new();
+        for index in indices {
+            let id = PartitionId { topic: topic.id, index };
+            let (topic, path) = (Arc::clone(topic), self.path(topic, index));
+            let opened = self.appender(id).begin(move |worker| worker.open(id, &topic, &path, kind)).await?;
+            opening.push((id, opened));
+        }
+        let mut first = Ok(());
+        for (id, opened) in opening {
+            let slot = opened.await.unwrap_or_else(|_| Err(ApiError::storage("the host is shutting down")));
+            if let (Ok(()), Err(error)) = (&first, &slot) {
+                first = Err(error.clone());
+            }
+            self.partitions_mut().insert(id, slot.map_err(|error| error.text));
+        }
+        first
+    }
+
+    /// Takes a partition away from clients and removes its folder.
+    pub(crate) async fn remove_partition(&self, topic: &Topic, index: u32) -> Result<(), ApiError> {
+        let id = PartitionId { topic: topic.id, index };
+        self.partitions_mut().remove(&id);
+        let path = self.path(topic, index);
+        let removed = self.appender(id).call(move |worker| worker.remove(id, &path)).await?;
+        removed.map_err(|error| {
+            tracing::error!(topic = topic.name, partition = index, %error, "a partition's folder cannot be removed");
+            ApiError::storage(error.to_string())
+        })
+    }
+
+    fn path(&self, topic: &Topic, index: u32) -> PathBuf {
+        self.folder.partition_path(&topic.name, index)
+    }
+
+    fn partitions_mut(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<PartitionId, Slot>> {
+        self.partitions.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}

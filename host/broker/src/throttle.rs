@@ -1,0 +1,68 @@
+//! How long clients are told to wait after the module failed on their requests: doubling, per client.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+/// The first wait.
+const FIRST_MS: i32 = 100;
+/// Clients that are remembered; beyond that the memory is cleared, which only makes waits short again.
+const CLIENTS_MAX: usize = 1_024;
+
+/// Who is throttled: the peer's address and what it calls itself.
+pub(crate) type Client = (IpAddr, String);
+
+/// Waits by client.
+#[derive(Debug)]
+pub(crate) struct Throttle {
+    most_ms: i32,
+    waits: Mutex<HashMap<Client, i32>>,
+}
+
+impl Throttle {
+    pub(crate) fn new(most_ms: i32) -> Self {
+        Self { most_ms, waits: Mutex::new(HashMap::new()) }
+    }
+
+    /// The wait to tell `client` after a request on which the module failed, or did not; milliseconds.
+    pub(crate) fn after(&self, client: Client, failed: bool) -> i32 {
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        if !failed {
+            if !waits.is_empty() {
+                waits.remove(&client);
+            }
+            return 0;
+        }
+        if waits.len() >= CLIENTS_MAX && !waits.contains_key(&client) {
+            waits.clear();
+        }
+        let wait = waits.entry(client).or_default();
+        *wait = wait.saturating_mul(2).clamp(FIRST_MS.min(self.most_ms), self.most_ms);
+        *wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_most_and_end_with_a_request_that_went_well() {
+        let throttle = Throttle::new(1_000);
+        let client = |name: &str| (IpAddr::from([127, 0, 0, 1]), name.to_owned());
+        let waits: Vec<i32> = (0..6).map(|_| throttle.after(client("a"), true)).collect();
+        assert_eq!(waits, [100, 200, 400, 800, 1_000, 1_000]);
+        assert_eq!(throttle.after(client("b"), true), 100);
+        assert_eq!(throttle.after(client("a"), false), 0);
+        assert_eq!(throttle.after(client("a"), true), 100);
+    }
+
+    #[test]
+    fn the_memory_is_bounded() {
+        let throttle = Throttle::new(1_000);
+        for index in 0..3 * CLIENTS_MAX {
+            throttle.after((IpAddr::from([127, 0, 0, 1]), index.to_string()), true);
+        }
+        assert!(throttle.waits.lock().is_ok_and(|waits| waits.len() <= CLIENTS_MAX));
+    }
+}
