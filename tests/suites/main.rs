@@ -3,8 +3,11 @@
 //! `make test` runs them; `make soak` runs the long ones at full length. A test that needs a program it does not find is
 //! skipped, and says so.
 
+mod bombs;
+mod busy;
 mod crash;
 mod exact_property;
 mod exact_topic;
 mod hostile;
 mod normal_topic;
+mod tidy;
