@@ -21,12 +21,24 @@ struct Module {
 }
 
 /// All that is built. A module's folder is watched for changes; what the modules share is in `SHARED`.
-const MODULES: &[Module] =
-    &[Module { constant: "EXACT_MIRRORING", package: "exact-mirroring", folder: "guest/src" }];
+const MODULES: &[Module] = &[
+    Module { constant: "EXACT_MIRRORING", package: "exact-mirroring", folder: "guest/src" },
+    #[cfg(feature = "hostile")]
+    Module { constant: "HOSTILE", package: "hostile-module", folder: "host/engine/tests/hostile" },
+];
 
 /// What every module is made from.
-const SHARED: &[&str] =
-    &["Cargo.lock", "Cargo.toml", "guest/Cargo.toml", "guest/batch", "guest/contract", "guest/policy", "wit"];
+const SHARED: &[&str] = &[
+    "Cargo.lock",
+    "Cargo.toml",
+    "guest/batch/Cargo.toml",
+    "guest/batch/src",
+    "guest/contract/Cargo.toml",
+    "guest/contract/src",
+    "guest/policy/Cargo.toml",
+    "guest/policy/src",
+    "wit",
+];
 
 /// The cargo profile of the modules, in the workspace's manifest.
 const PROFILE: &str = "guest";
@@ -66,8 +78,8 @@ fn declare(generated: &mut String, module: &Module, value: &str) {
 
 /// Names what the modules depend on, so that this script runs again only when one of those changed.
 fn watch(workspace: &Path) {
-    let folders = MODULES.iter().map(|module| &module.folder).chain(SHARED);
-    for path in folders.map(|folder| workspace.join(folder)).filter(|path| path.exists()) {
+    let sources = MODULES.iter().flat_map(|module| module.sources).chain(SHARED);
+    for path in sources.map(|source| workspace.join(source)) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     println!("cargo::rerun-if-changed=build.rs");

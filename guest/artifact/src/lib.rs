@@ -17,6 +17,15 @@ pub fn exact_mirroring() -> Result<&'static [u8], MissingModule> {
     EXACT_MIRRORING.map_err(|reason| MissingModule { module: "exact-mirroring", reason })
 }
 
+/// The module that misbehaves as its partition's number says, as a component; for tests of hosts.
+///
+/// # Errors
+/// When no compiler for wasm32 was found as this crate was built.
+#[cfg(feature = "hostile")]
+pub fn hostile() -> Result<&'static [u8], MissingModule> {
+    HOSTILE.map_err(|reason| MissingModule { module: "hostile-module", reason })
+}
+
 /// A module that was not built, with the command that makes it so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingModule {
