@@ -13,18 +13,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A module: the name its constant has in the generated file, its package, and its folder.
+/// A module: the name its constant has in the generated file, its package, and what is its own, watched for changes.
 struct Module {
     constant: &'static str,
     package: &'static str,
-    folder: &'static str,
+    sources: &'static [&'static str],
 }
 
-/// All that is built. A module's folder is watched for changes; what the modules share is in `SHARED`.
+/// All that is built. A new module also gets a function in `src/lib.rs`.
 const MODULES: &[Module] = &[
-    Module { constant: "EXACT_MIRRORING", package: "exact-mirroring", folder: "guest/src" },
+    Module {
+        constant: "EXACT_MIRRORING",
+        package: "exact-mirroring",
+        sources: &["guest/Cargo.toml", "guest/src"],
+    },
     #[cfg(feature = "hostile")]
-    Module { constant: "HOSTILE", package: "hostile-module", folder: "host/engine/tests/hostile" },
+    Module { constant: "HOSTILE", package: "hostile-module", sources: &["host/engine/tests/hostile"] },
 ];
 
 /// What every module is made from.
