@@ -36,6 +36,11 @@ pub trait Io: Send + Sync {
     /// # Errors
     /// As the operating system says.
     fn remove(&self, path: &Path) -> Result<()>;
+    /// Removes an empty folder.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn remove_folder(&self, folder: &Path) -> Result<()>;
     /// Makes created, renamed and removed names of a folder durable.
     ///
     /// # Errors
@@ -111,6 +116,10 @@ impl Io for DiskIo {
 
     fn remove(&self, path: &Path) -> Result<()> {
         std::fs::remove_file(path)
+    }
+
+    fn remove_folder(&self, folder: &Path) -> Result<()> {
+        std::fs::remove_dir(folder)
     }
 
     fn sync_folder(&self, folder: &Path) -> Result<()> {

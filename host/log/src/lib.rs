@@ -11,13 +11,29 @@
 pub mod dump;
 pub mod folder;
 
+mod aborted;
+mod append;
+mod checked;
 mod commit;
+mod compare;
 mod config;
+mod cut;
 mod error;
+mod facts;
+mod index;
 mod io;
 mod log;
+mod open;
+mod producers;
 mod reader;
+mod roll;
+mod scan;
+mod segment;
+mod settle;
+mod snapshot;
+mod source;
 mod view;
+mod walk;
 
 pub use commit::{Commit, Placed, SourcePosition};
 pub use config::{Config, Flush};

@@ -1,11 +1,20 @@
 //! The log as its owner sees it.
 
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use verbatim_contract::{Comparison, CutPreview, EpochHistory, Position, ProducerState};
 
-use crate::{ApplyError, Commit, Config, Flush, Io, LogError, LogReader, SourcePosition, View};
+use crate::facts::{Checkpoint, Facts, write_epoch_checkpoint};
+use crate::producers::Producers;
+use crate::segment::{Names, Segment};
+use crate::source::SourceFile;
+use crate::view::Published;
+use crate::{
+    ApplyError, Commit, Config, Flush, Io, LogError, LogReader, SourcePosition, View, compare, open, snapshot,
+};
 
 /// What a start found and did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,17 +32,43 @@ pub struct Recovery {
 }
 
 /// One partition's log, owned by one thread.
-#[derive(Debug)]
-pub struct Log {}
+pub struct Log {
+    pub(crate) io: Arc<dyn Io>,
+    pub(crate) folder: PathBuf,
+    pub(crate) config: Config,
+    pub(crate) facts: Facts,
+    pub(crate) source: SourceFile,
+    /// In offset order, never empty; the last one grows.
+    pub(crate) segments: Vec<Arc<Segment>>,
+    /// `segments` as it is published.
+    listed: Arc<[Arc<Segment>]>,
+    /// Segments that were never used, to be removed after the commit.
+    pub(crate) unused: Vec<Names>,
+    pub(crate) producers: Producers,
+    pub(crate) end: i64,
+    pub(crate) high_watermark: i64,
+    /// The last segment holds bytes that are not durable.
+    pub(crate) dirty: bool,
+    pub(crate) generation: u64,
+    pub(crate) offline: Option<Arc<str>>,
+    shared: Arc<ArcSwap<Published>>,
+}
 
 impl Log {
+    /// Whether a folder holds a log that [`Self::open`] can open, which a [`Self::create`] that did not finish leaves not.
+    ///
+    /// # Errors
+    /// The folder cannot be looked at.
+    pub fn exists(folder: &Path, io: &dyn Io) -> Result<bool, LogError> {
+        open::exists(folder, io)
+    }
+
     /// Makes a new, empty log in a folder that does not exist or is empty. A normal partition begins at epoch 0.
     ///
     /// # Errors
     /// [`LogError::Folder`] where the folder holds a log already.
     pub fn create(folder: &Path, config: Config, io: Arc<dyn Io>) -> Result<Self, LogError> {
-        let _ = (folder, config, io);
-        todo!()
+        open::create(folder, config, io)
     }
 
     /// Opens a log, recovering it from its last checkpoint. A normal partition's epoch rises by one, with an entry
@@ -43,8 +78,7 @@ impl Log {
     /// [`LogError::Corrupt`] names file and position where stored bytes are damaged other than by a crash;
     /// [`LogError::Newer`] where a file's version is not known.
     pub fn open(folder: &Path, config: Config, io: Arc<dyn Io>) -> Result<(Self, Recovery), LogError> {
-        let _ = (folder, config, io);
-        todo!()
+        open::open(folder, config, io)
     }
 
     /// Carries out a judged request. Facts (end, start, shown epoch, entries) are durable when this returns, batches
@@ -53,8 +87,7 @@ impl Log {
     /// # Errors
     /// See [`ApplyError`]: as before, as after the cut, or offline.
     pub fn apply(&mut self, commit: &Commit<'_>) -> Result<(), ApplyError> {
-        let _ = commit;
-        todo!()
+        crate::append::apply(self, commit)
     }
 
     /// Makes everything applied so far durable and moves the high watermark to the end. Costs nothing when nothing is
@@ -63,25 +96,42 @@ impl Log {
     /// # Errors
     /// A failed flush takes the partition offline: what the disk holds is unknown until the log is opened again.
     pub fn flush(&mut self) -> Result<(), LogError> {
-        todo!()
+        self.check_online()?;
+        if let Err(error) = self.sync_last() {
+            self.go_offline(&error);
+            return Err(error);
+        }
+        if self.high_watermark < self.end {
+            self.high_watermark = self.end;
+            self.publish();
+        }
+        Ok(())
     }
 
     /// Where the log stands.
     #[must_use]
     pub fn position(&self) -> Position {
-        todo!()
+        Position {
+            start: self.facts.start,
+            end: self.end,
+            high_watermark: self.high_watermark,
+            stable_offset: self.stable_offset(),
+            last_entry: self.facts.epochs.last(),
+            epoch_before_end: self.facts.epochs.before(self.end),
+            shown_epoch: self.facts.shown_epoch,
+        }
     }
 
     /// What readers see now.
     #[must_use]
     pub fn view(&self) -> Arc<View> {
-        todo!()
+        Arc::clone(&self.shared.load().view)
     }
 
     /// A handle for reading beside this one.
     #[must_use]
     pub fn reader(&self) -> LogReader {
-        todo!()
+        LogReader::new(Arc::clone(&self.shared))
     }
 
     /// Compares a batch, header included, with what is stored at `base`: all bytes but the base offset itself. What lies
@@ -90,17 +140,15 @@ impl Log {
     /// # Errors
     /// What cannot be read.
     pub fn compare(&self, batch: &[u8], base: i64) -> Result<Comparison, LogError> {
-        let _ = (batch, base);
-        todo!()
+        compare::compare(self, batch, &[], base)
     }
 
-    /// [`Self::compare`] for a batch in two parts.
+    /// [`Self::compare`] for a batch in two parts, the first of which holds at least the header.
     ///
     /// # Errors
     /// What cannot be read.
     pub fn compare_parts(&self, head: &[u8], payload: &[u8], base: i64) -> Result<Comparison, LogError> {
-        let _ = (head, payload, base);
-        todo!()
+        compare::compare(self, head, payload, base)
     }
 
     /// What a cut to `to` would leave.
@@ -108,44 +156,41 @@ impl Log {
     /// # Errors
     /// What cannot be read.
     pub fn cut_preview(&self, to: i64) -> Result<CutPreview, LogError> {
-        let _ = to;
-        todo!()
+        compare::cut_preview(self, to)
     }
 
     /// What is remembered of a producer.
     #[must_use]
     pub fn producer(&self, producer_id: i64) -> Option<&ProducerState> {
-        let _ = producer_id;
-        todo!()
+        self.producers.get(producer_id)
     }
 
     /// All producers that are remembered, in no order.
     pub fn producers(&self) -> impl Iterator<Item = (i64, &ProducerState)> {
-        std::iter::empty()
+        self.producers.iter()
     }
 
     /// Open transactions: first offset and producer id, in offset order.
     #[must_use]
     pub fn open_transactions(&self) -> Vec<(i64, i64)> {
-        todo!()
+        self.producers.open_transactions()
     }
 
     /// Forgets producers without an open transaction whose last batch is `expiration_ms` or more before `now_ms`.
     pub fn expire_producers(&mut self, now_ms: i64, expiration_ms: i64) -> usize {
-        let _ = (now_ms, expiration_ms);
-        todo!()
+        self.producers.expire(now_ms, expiration_ms)
     }
 
     /// Leader epochs by offset.
     #[must_use]
     pub fn epochs(&self) -> &EpochHistory {
-        todo!()
+        &self.facts.epochs
     }
 
     /// What the source last declared of itself.
     #[must_use]
     pub fn source(&self) -> Option<SourcePosition> {
-        todo!()
+        self.source.position()
     }
 
     /// Keeps what the source declared of itself, without a request that does anything else.
@@ -153,14 +198,15 @@ impl Log {
     /// # Errors
     /// The write failed; the position is kept in memory all the same.
     pub fn declare_source(&mut self, source: SourcePosition) -> Result<(), LogError> {
-        let _ = source;
-        todo!()
+        let kept = self.source.set(&*self.io, source);
+        self.publish();
+        kept
     }
 
     /// The partition takes exact writes.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        todo!()
+        self.facts.exact
     }
 
     /// Moves the start to `to`, at most to the end, durably, then deletes whole segments below it.
@@ -168,8 +214,7 @@ impl Log {
     /// # Errors
     /// As [`Self::apply`].
     pub fn advance_start(&mut self, to: i64) -> Result<(), ApplyError> {
-        let _ = to;
-        todo!()
+        self.apply(&Commit { start: Some(to), ..Commit::default() })
     }
 
     /// Turns an exact partition into a normal one: its epoch is one above the shown epoch and above `epoch_floor` (the
@@ -180,26 +225,23 @@ impl Log {
     /// # Errors
     /// As [`Self::apply`].
     pub fn promote(&mut self, epoch_floor: i32) -> Result<i32, ApplyError> {
-        let _ = epoch_floor;
-        todo!()
+        crate::append::promote(self, epoch_floor)
     }
 
     /// Changes when batches count as written.
     pub fn set_flush(&mut self, flush: Flush) {
-        let _ = flush;
-        todo!()
+        self.config.flush = flush;
     }
 
     /// Changes `segment.bytes` for segments to come.
     pub fn set_segment_bytes(&mut self, segment_bytes: u32) {
-        let _ = segment_bytes;
-        todo!()
+        self.config.segment_bytes = segment_bytes;
     }
 
     /// Why the partition is offline.
     #[must_use]
     pub fn offline(&self) -> Option<&str> {
-        todo!()
+        self.offline.as_deref()
     }
 
     /// Makes all durable and leaves a checkpoint, so that the next start scans nothing. Dropping a log without this is
@@ -207,7 +249,159 @@ impl Log {
     ///
     /// # Errors
     /// What failed; the next start recovers.
-    pub fn close(self) -> Result<(), LogError> {
-        todo!()
+    pub fn close(mut self) -> Result<(), LogError> {
+        self.flush()?;
+        let Some(last) = self.segments.last().cloned() else { return Ok(()) };
+        if last.length() > 0 {
+            last.write_indexes(&*self.io)?;
+        }
+        let names = Names::new(&self.folder, self.end);
+        snapshot::write(&*self.io, &names.producers, self.producers.iter())?;
+        self.source.sync()?;
+        let checkpoint = Checkpoint { end: self.end, segment: last.base, length: last.length() };
+        let facts = Facts { checkpoint: Some(checkpoint), ..self.facts.clone() };
+        facts.write(&*self.io, &self.folder)?;
+        self.export_epochs();
+        Ok(())
+    }
+}
+
+impl Log {
+    pub(crate) fn assemble(
+        io: Arc<dyn Io>,
+        folder: &Path,
+        config: Config,
+        (facts, source): (Facts, SourceFile),
+        segments: Vec<Arc<Segment>>,
+        producers: Producers,
+        end: i64,
+    ) -> Self {
+        let listed: Arc<[_]> = segments.as_slice().into();
+        let view = View {
+            start: facts.start,
+            end,
+            high_watermark: end,
+            stable_offset: facts.start,
+            shown_epoch: facts.shown_epoch,
+            exact: facts.exact,
+            epochs: Arc::clone(&facts.epochs),
+            source: source.position(),
+            offline: None,
+        };
+        let segments_seen = Arc::clone(&listed);
+        let published =
+            Published { view: Arc::new(view), generation: 0, segments: segments_seen, last_length: 0 };
+        let mut log = Self {
+            io,
+            folder: folder.to_owned(),
+            config,
+            facts,
+            source,
+            segments,
+            listed,
+            unused: Vec::new(),
+            producers,
+            end,
+            high_watermark: end,
+            dirty: false,
+            generation: 0,
+            offline: None,
+            shared: Arc::new(ArcSwap::from_pointee(published)),
+        };
+        log.publish();
+        log
+    }
+
+    /// Shows readers where the log stands.
+    pub(crate) fn publish(&mut self) {
+        self.producers.decide(self.high_watermark);
+        let view = View {
+            start: self.facts.start,
+            end: self.end,
+            high_watermark: self.high_watermark,
+            stable_offset: self.stable_offset(),
+            shown_epoch: self.facts.shown_epoch,
+            exact: self.facts.exact,
+            epochs: Arc::clone(&self.facts.epochs),
+            source: self.source.position(),
+            offline: self.offline.clone(),
+        };
+        self.shared.store(Arc::new(Published {
+            view: Arc::new(view),
+            generation: self.generation,
+            segments: Arc::clone(&self.listed),
+            last_length: self.segments.last().map_or(0, |last| last.length()),
+        }));
+    }
+
+    /// The list of segments changed.
+    pub(crate) fn relist(&mut self) {
+        self.listed = self.segments.as_slice().into();
+    }
+
+    /// Replaces the durable facts. A failure is undone on the disk too, or takes the partition offline.
+    pub(crate) fn persist(&mut self, facts: Facts) -> Result<(), LogError> {
+        if facts == self.facts {
+            return Ok(());
+        }
+        if let Err(error) = facts.write(&*self.io, &self.folder) {
+            // The rename may have happened, and then only writing the old ones again makes sure of what is stored.
+            let replaced =
+                !Facts::read(&*self.io, &self.folder).is_ok_and(|read| read.as_ref() == Some(&self.facts));
+            if replaced && self.facts.write(&*self.io, &self.folder).is_err() {
+                self.go_offline(&error);
+            }
+            return Err(error);
+        }
+        let epochs_changed = self.facts.epochs != facts.epochs;
+        self.facts = facts;
+        if epochs_changed {
+            self.export_epochs();
+        }
+        Ok(())
+    }
+
+    /// Writes Kafka's epoch checkpoint; nothing of ours depends on it.
+    pub(crate) fn export_epochs(&self) {
+        if let Err(error) = write_epoch_checkpoint(&*self.io, &self.folder, &self.facts.epochs) {
+            tracing::warn!(%error, "the epoch checkpoint for other tools could not be written");
+        }
+    }
+
+    pub(crate) fn sync_last(&mut self) -> Result<(), LogError> {
+        if let Some(last) = self.segments.last().filter(|_| self.dirty) {
+            last.file.sync().map_err(LogError::io("sync", &last.names.log))?;
+        }
+        self.dirty = false;
+        Ok(())
+    }
+
+    pub(crate) fn check_online(&self) -> Result<(), LogError> {
+        match &self.offline {
+            Some(reason) => Err(LogError::Offline { reason: reason.as_ref().to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn go_offline(&mut self, error: &LogError) {
+        if self.offline.is_none() {
+            tracing::error!(folder = %self.folder.display(), %error, "partition is offline until restart");
+            self.offline = Some(error.to_string().into());
+            self.publish();
+        }
+    }
+
+    fn stable_offset(&self) -> i64 {
+        let unstable = self.producers.first_unstable(self.high_watermark).unwrap_or(i64::MAX);
+        unstable.min(self.high_watermark).max(self.facts.start)
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log")
+            .field("folder", &self.folder)
+            .field("position", &self.position())
+            .finish_non_exhaustive()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use verbatim_contract::EpochHistory;
 
 use crate::SourcePosition;
+use crate::segment::Segment;
 
 /// An aborted transaction, as Kafka's transaction index keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,4 +41,33 @@ pub struct View {
     pub source: Option<SourcePosition>,
     /// Why the partition is offline.
     pub offline: Option<Arc<str>>,
+}
+
+/// A view and the files that it speaks of.
+pub(crate) struct Published {
+    pub(crate) view: Arc<View>,
+    /// Rises before stored bytes are cut: what was read under another generation may be bytes of another history.
+    pub(crate) generation: u64,
+    /// In offset order, never empty.
+    pub(crate) segments: Arc<[Arc<Segment>]>,
+    /// Bytes of the last segment that belong to this view.
+    pub(crate) last_length: u64,
+}
+
+impl Published {
+    /// How many bytes of a segment belong to this view.
+    pub(crate) fn limit(&self, index: usize) -> u64 {
+        let last = index.saturating_add(1) == self.segments.len();
+        if last { self.last_length } else { self.segments.get(index).map_or(0, |segment| segment.length()) }
+    }
+
+    /// The segment that holds `offset` if any does: the last that begins at or before it, else the first.
+    pub(crate) fn floor(&self, offset: i64) -> usize {
+        floor(&self.segments, offset)
+    }
+}
+
+/// The index of the last segment that begins at or before `offset`, else 0.
+pub(crate) fn floor(segments: &[Arc<Segment>], offset: i64) -> usize {
+    segments.partition_point(|segment| segment.base <= offset).saturating_sub(1)
 }

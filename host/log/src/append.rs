@@ -1,0 +1,348 @@
+//! Carrying out a commit: check, cut, write, and undo on failure.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use verbatim_batch::{HEADER_LEN, Header};
+use verbatim_contract::EpochHistory;
+
+use crate::facts::Facts;
+use crate::index::{Mark as IndexMark, relative};
+use crate::io::write_all;
+use crate::log::Log;
+use crate::open::remove_segment;
+use crate::segment::{Index, Segment};
+use crate::walk::Stored;
+use crate::{ApplyError, Commit, Flush, LogError, Placed, cut};
+
+/// A commit that fits the log.
+struct Plan<'a> {
+    epochs: Arc<EpochHistory>,
+    shown_epoch: i32,
+    batches: Vec<Item<'a>>,
+    /// The first batch begins below the end of an empty log (R25).
+    restarts: bool,
+    end: Option<i64>,
+    start: Option<i64>,
+    /// Facts are declared that must not outlive the batches before them.
+    declares: bool,
+}
+
+struct Item<'a> {
+    header: Header,
+    length: u64,
+    head: &'a [u8],
+    payload: &'a [u8],
+}
+
+/// How the log was, to go back there.
+struct Mark {
+    count: usize,
+    last: Arc<Segment>,
+    length: u64,
+    index: Option<IndexMark>,
+    aborted: usize,
+    end: i64,
+    dirty: bool,
+    facts: Facts,
+}
+
+pub(crate) fn apply(log: &mut Log, commit: &Commit<'_>) -> Result<(), ApplyError> {
+    check_online(log)?;
+    let plan = Plan::new(log, commit)?;
+    if let Some(to) = commit.cut {
+        cut::cut(log, to)?;
+    }
+    let failed = |log: &Log, source: LogError| match &log.offline {
+        Some(reason) => ApplyError::Offline { reason: reason.as_ref().to_owned() },
+        None => ApplyError::Failed { cut: commit.cut, source },
+    };
+    let mark = Mark::take(log).map_err(|error| failed(log, error))?;
+    log.producers.begin();
+    if let Err(error) = append(log, &plan) {
+        if let Err(undo) = mark.go_back(log) {
+            log.go_offline(&undo);
+        }
+        return Err(failed(log, error));
+    }
+    log.producers.keep();
+    if let Some(source) = commit.source
+        && let Err(error) = log.source.set(&*log.io, source)
+    {
+        tracing::warn!(%error, "the source's position is kept in memory only");
+    }
+    if log.config.flush != Flush::Always {
+        log.high_watermark = log.end;
+    }
+    if log.segments.len() != mark.count
+        || !log.segments.last().is_some_and(|last| Arc::ptr_eq(last, &mark.last))
+    {
+        log.tidy();
+        log.relist();
+    } else if plan.start.is_some() {
+        log.tidy();
+    }
+    log.publish();
+    Ok(())
+}
+
+pub(crate) fn promote(log: &mut Log, epoch_floor: i32) -> Result<i32, ApplyError> {
+    check_online(log)?;
+    if !log.facts.exact {
+        return Ok(log.facts.shown_epoch);
+    }
+    let invalid =
+        || ApplyError::Invalid { detail: format!("leader epochs are used up, epoch=`{}`", i32::MAX) };
+    let last = log.facts.epochs.last().map_or(-1, |last| last.epoch);
+    let epoch = log.facts.shown_epoch.max(epoch_floor).max(last).checked_add(1).ok_or_else(invalid)?;
+    let mut facts = Facts { exact: false, shown_epoch: epoch, ..log.facts.clone() };
+    facts.epochs_mut().assign(epoch, log.end);
+    if let Err(source) = log.sync_last().and_then(|()| log.persist(facts)) {
+        return Err(match &log.offline {
+            Some(reason) => ApplyError::Offline { reason: reason.as_ref().to_owned() },
+            None => ApplyError::Failed { cut: None, source },
+        });
+    }
+    if let Err(error) = log.source.forget(&*log.io) {
+        tracing::warn!(%error, "the source's position is forgotten at the next start");
+    }
+    log.publish();
+    Ok(epoch)
+}
+
+fn check_online(log: &Log) -> Result<(), ApplyError> {
+    log.offline
+        .as_ref()
+        .map_or(Ok(()), |reason| Err(ApplyError::Offline { reason: reason.as_ref().to_owned() }))
+}
+
+impl<'a> Plan<'a> {
+    fn new(log: &Log, commit: &Commit<'a>) -> Result<Self, ApplyError> {
+        let mut plan = Plan {
+            epochs: Arc::clone(&log.facts.epochs),
+            shown_epoch: log.facts.shown_epoch.max(commit.shown_epoch.unwrap_or(-1)),
+            batches: Vec::with_capacity(commit.batches.len()),
+            restarts: false,
+            end: None,
+            start: None,
+            declares: !commit.entries.is_empty(),
+        };
+        let mut end = log.end;
+        if let Some(to) = commit.cut {
+            if to < log.facts.start || to > log.end {
+                let (start, end) = (log.facts.start, log.end);
+                return Err(invalid(format!(
+                    "a cut lies outside the log, expected {start}..={end}, cut=`{to}`"
+                )));
+            }
+            let preview = log.cut_preview(to).map_err(|source| ApplyError::Failed { cut: None, source })?;
+            if !preview.at_boundary {
+                return Err(invalid(format!("a cut is not at a batch boundary, cut=`{to}`")));
+            }
+            Arc::make_mut(&mut plan.epochs).truncate(to);
+            end = to;
+        }
+        plan.declare(commit)?;
+        for placed in commit.batches {
+            end = plan.place(placed, log.facts.start, end)?;
+        }
+        plan.end = commit.end.filter(|to| *to > end);
+        end = plan.end.unwrap_or(end);
+        plan.start = commit.start.map(|to| to.min(end)).filter(|to| *to > log.facts.start);
+        plan.declares |= plan.end.is_some() || plan.start.is_some();
+        Ok(plan)
+    }
+
+    fn declare(&mut self, commit: &Commit<'_>) -> Result<(), ApplyError> {
+        for entry in commit.entries {
+            if self.epochs.entries().contains(entry) {
+                continue;
+            }
+            let last = self.epochs.last();
+            let rises = last.is_none_or(|last| entry.epoch > last.epoch && entry.start >= last.start);
+            if !rises || entry.epoch < 0 || entry.start < 0 {
+                return Err(invalid(format!(
+                    "an epoch entry does not rise above {last:?}, entry=`{entry:?}`"
+                )));
+            }
+            Arc::make_mut(&mut self.epochs).assign(entry.epoch, entry.start);
+            self.shown_epoch = self.shown_epoch.max(entry.epoch);
+        }
+        Ok(())
+    }
+
+    /// Takes a batch in; the end after it.
+    fn place(&mut self, placed: &Placed<'a>, start: i64, end: i64) -> Result<i64, ApplyError> {
+        let header = Header::read(placed.head).filter(|_| placed.head.len() == HEADER_LEN);
+        let header = header.ok_or_else(|| invalid(format!("a head is not {HEADER_LEN} bytes long")))?;
+        let length = placed.head.len().saturating_add(placed.payload.len());
+        let base = header.base_offset;
+        let next = header
+            .next_offset()
+            .filter(|_| base >= 0 && header.magic == 2 && header.total_len() == Some(length));
+        let next =
+            next.ok_or_else(|| invalid(format!("a header contradicts itself, header=`{header:?}`")))?;
+        let restarts = self.batches.is_empty() && start == end && base < end && next > end;
+        if base < end && !restarts {
+            return Err(invalid(format!(
+                "a batch begins below the end, expected at least {end}, baseOffset=`{base}`"
+            )));
+        }
+        let (epoch, last) = (header.leader_epoch, self.epochs.last());
+        if epoch < 0 || last.is_some_and(|last| epoch < last.epoch) {
+            return Err(invalid(format!(
+                "a batch's leader epoch falls below {last:?}, leaderEpoch=`{epoch}`"
+            )));
+        }
+        if restarts || last.is_none_or(|last| epoch > last.epoch) {
+            Arc::make_mut(&mut self.epochs).assign(epoch, base);
+        }
+        self.restarts |= restarts;
+        self.shown_epoch = self.shown_epoch.max(epoch);
+        let length = u64::try_from(length).unwrap_or(u64::MAX);
+        self.batches.push(Item { header, length, head: placed.head, payload: placed.payload });
+        Ok(next)
+    }
+}
+
+/// Facts that batches rely on first, then batches, then what relies on the batches.
+fn append(log: &mut Log, plan: &Plan<'_>) -> Result<(), LogError> {
+    let mut facts =
+        Facts { epochs: Arc::clone(&plan.epochs), shown_epoch: plan.shown_epoch, ..log.facts.clone() };
+    if let Some(first) = plan.batches.first() {
+        log.persist(facts.clone())?;
+        if plan.restarts {
+            log.delete_dead()?;
+            log.roll(first.header.base_offset)?;
+        }
+        write_batches(log, &plan.batches)?;
+    }
+    if plan.declares {
+        log.sync_last()?;
+    }
+    if let Some(end) = plan.end {
+        log.roll(end)?;
+        (log.end, facts.end) = (end, end);
+    }
+    if let Some(start) = plan.start {
+        // An empty log has an empty segment: a restart below the end finds nothing in its way.
+        if start == log.end {
+            log.roll(start)?;
+        }
+        facts.start = start;
+        facts.epochs_mut().advance_start(start);
+    }
+    log.persist(facts)
+}
+
+fn write_batches(log: &mut Log, batches: &[Item<'_>]) -> Result<(), LogError> {
+    let mut left = batches;
+    while let Some(first) = left.first() {
+        let Some(last) = log.segments.last().cloned() else { return Ok(()) };
+        let count = how_many_fit(log, &last, left);
+        if count == 0 {
+            log.roll(first.header.base_offset)?;
+            continue;
+        }
+        let (group, rest) = left.split_at_checked(count).unwrap_or((left, &[]));
+        write_group(log, &last, group)?;
+        left = rest;
+    }
+    Ok(())
+}
+
+fn how_many_fit(log: &Log, last: &Segment, batches: &[Item<'_>]) -> usize {
+    let limit = u64::from(log.config.segment_bytes.min(i32::MAX.unsigned_abs()));
+    let mut length = last.length();
+    let fits = |item: &&Item<'_>| {
+        let after = length.saturating_add(item.length);
+        let reach = item.header.last_offset().and_then(|offset| relative(last.base, offset));
+        let fits = reach.is_some() && item.header.base_offset >= last.base && (length == 0 || after <= limit);
+        length = after;
+        fits
+    };
+    batches.iter().take_while(fits).count()
+}
+
+/// One vectored write, then what follows from the batches.
+fn write_group(log: &mut Log, last: &Arc<Segment>, group: &[Item<'_>]) -> Result<(), LogError> {
+    let mut slices: Vec<IoSlice<'_>> = group
+        .iter()
+        .flat_map(|item| [item.head, item.payload])
+        .filter(|part| !part.is_empty())
+        .map(IoSlice::new)
+        .collect();
+    let mut position = last.length();
+    log.dirty = true;
+    write_all(&*last.file, &mut slices, position).map_err(LogError::io("write", &last.names.log))?;
+    for item in group {
+        let stored = Stored { position, length: item.length, header: item.header };
+        if let Index::Growing(index) = &mut *last.index_mut() {
+            index.add(last.base, &stored, log.config.index_interval_bytes);
+        }
+        if let Some(aborted) = log.producers.observe(&item.header, item.payload) {
+            last.aborted_mut().push(aborted);
+        }
+        position = stored.end();
+        log.end = stored.next_offset();
+    }
+    last.set_length(position);
+    Ok(())
+}
+
+impl Mark {
+    fn take(log: &Log) -> Result<Self, LogError> {
+        let offline = || LogError::Offline { reason: "the log has no segment".to_owned() };
+        let last = Arc::clone(log.segments.last().ok_or_else(offline)?);
+        let index = match &*last.index() {
+            Index::Growing(index) => Some(index.mark()),
+            Index::Sealed(_) => None,
+        };
+        let aborted = last.aborted().len();
+        Ok(Self {
+            count: log.segments.len(),
+            length: last.length(),
+            index,
+            aborted,
+            end: log.end,
+            dirty: log.dirty,
+            facts: log.facts.clone(),
+            last,
+        })
+    }
+
+    /// Undoes an append that failed (I6); a failure here leaves the partition in an unknown state.
+    fn go_back(self, log: &mut Log) -> Result<(), LogError> {
+        log.check_online()?;
+        log.producers.rollback();
+        log.unused.clear();
+        log.end = self.end;
+        let kept = self.count.saturating_sub(1);
+        let added = log.segments.split_off(kept.min(log.segments.len()));
+        log.segments.push(Arc::clone(&self.last));
+        for segment in added.iter().rev().filter(|segment| !Arc::ptr_eq(segment, &self.last)) {
+            remove_segment(&*log.io, &segment.names)?;
+            crate::checked::remove_file(&*log.io, &segment.names.producers)?;
+        }
+        let last = &self.last;
+        if let (Index::Growing(index), Some(mark)) = (&mut *last.index_mut(), &self.index) {
+            index.go_back(mark);
+        }
+        last.aborted_mut().truncate(self.aborted);
+        last.set_length(self.length);
+        let length = last.file.len().map_err(LogError::io("read the length", &last.names.log))?;
+        if length != self.length {
+            last.file.set_len(self.length).map_err(LogError::io("truncate", &last.names.log))?;
+            // Else a power loss could bring back what was refused.
+            last.file.sync().map_err(LogError::io("sync", &last.names.log))?;
+            log.dirty = false;
+        } else {
+            log.dirty |= self.dirty;
+        }
+        log.persist(self.facts)
+    }
+}
+
+fn invalid(detail: String) -> ApplyError {
+    ApplyError::Invalid { detail }
+}

@@ -1,0 +1,82 @@
+//! Comparing a batch with what is stored, and looking at a cut before it is made.
+
+use verbatim_batch::Header;
+use verbatim_contract::{Comparison, CutPreview};
+
+use crate::LogError;
+use crate::io::read_full;
+use crate::log::Log;
+use crate::segment::Segment;
+use crate::view::floor;
+use crate::walk::Stored;
+
+/// Bytes compared at once.
+const CHUNK_LEN: usize = 64 * 1024;
+/// Bytes of the base offset, which is compared as a number.
+const BASE_OFFSET_LEN: usize = 8;
+
+pub(crate) fn compare(log: &Log, head: &[u8], payload: &[u8], base: i64) -> Result<Comparison, LogError> {
+    let Some(header) = Header::read(head) else { return Ok(Comparison::Absent) };
+    let placed = Header { base_offset: base, ..header };
+    let Some(last) = placed.last_offset().filter(|last| *last >= log.facts.start) else {
+        return Ok(Comparison::Absent);
+    };
+    let Some((segment, stored)) = find(log, base)? else { return Ok(Comparison::Absent) };
+    let found = stored.header.base_offset;
+    if found > last {
+        return Ok(Comparison::Absent);
+    }
+    if found != base {
+        return Ok(Comparison::Overlaps(found.max(base)));
+    }
+    let length = head.len().saturating_add(payload.len());
+    let same_header = Header { base_offset: base, ..stored.header } == placed;
+    if !same_header
+        || u64::try_from(length) != Ok(stored.length)
+        || !same_bytes(segment, &stored, head, payload)?
+    {
+        return Ok(Comparison::Differs(base));
+    }
+    Ok(Comparison::Same)
+}
+
+pub(crate) fn cut_preview(log: &Log, to: i64) -> Result<CutPreview, LogError> {
+    let stored = find(log, to)?.map(|(_, stored)| stored);
+    let at_boundary = stored.is_none_or(|stored| stored.header.base_offset >= to);
+    let mut epochs = log.facts.epochs.as_ref().clone();
+    epochs.truncate(to);
+    let last = log.facts.epochs.last();
+    // Batches and entries rise together: what is cut has the last entry's epoch, if anything is.
+    let cuts = stored.is_some() || last.is_some_and(|last| last.start >= to);
+    let stored_epoch = stored.map(|stored| stored.header.leader_epoch);
+    let highest = last.map(|last| last.epoch).max(stored_epoch).filter(|_| cuts);
+    Ok(CutPreview { at_boundary, last_entry: epochs.last(), highest_epoch_cut: highest })
+}
+
+/// The first stored batch whose last offset is `offset` or later.
+fn find(log: &Log, offset: i64) -> Result<Option<(&Segment, Stored)>, LogError> {
+    for segment in log.segments.get(floor(&log.segments, offset)..).unwrap_or_default() {
+        if let Some(stored) = segment.find(offset, segment.length())? {
+            return Ok(Some((segment, stored)));
+        }
+    }
+    Ok(None)
+}
+
+fn same_bytes(segment: &Segment, stored: &Stored, head: &[u8], payload: &[u8]) -> Result<bool, LogError> {
+    let mut position = stored.position;
+    let mut buffer = vec![0; CHUNK_LEN.min(head.len().max(payload.len()))];
+    for (part, skip) in [(head, BASE_OFFSET_LEN), (payload, 0)] {
+        position = position.saturating_add(u64::try_from(skip).unwrap_or(0));
+        for chunk in part.get(skip..).unwrap_or_default().chunks(CHUNK_LEN) {
+            let there = buffer.get_mut(..chunk.len()).unwrap_or_default();
+            let filled = read_full(&*segment.file, there, position)
+                .map_err(LogError::io("read", &segment.names.log))?;
+            if filled != chunk.len() || there != chunk {
+                return Ok(false);
+            }
+            position = position.saturating_add(u64::try_from(chunk.len()).unwrap_or(0));
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,120 @@
+//! Cutting the log (R31), in steps that a start finishes if a crash comes between.
+//!
+//! 1. The facts say that a cut to here is under way, with the epochs that it leaves: from now on it happens.
+//! 2. Readers see the new end, and by the generation that bytes read before are not to be trusted.
+//! 3. Files are cut; producers, transactions and the last segment's indexes are found anew.
+//! 4. The facts say that it is done.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::checked::{remove_file, sync_parent};
+use crate::facts::Facts;
+use crate::log::Log;
+use crate::open::{open_file, remove_segment};
+use crate::segment::{self, Index, Names, Segment};
+use crate::view::floor;
+use crate::walk::{SMALL_WINDOW, Step, Walk};
+use crate::{ApplyError, Io, LogError, scan};
+
+/// Cuts the log to an end that is a batch boundary between its start and its end.
+pub(crate) fn cut(log: &mut Log, to: i64) -> Result<(), ApplyError> {
+    let mut facts = Facts { cut: Some(to), end: to, ..log.facts.clone() };
+    facts.epochs_mut().truncate(to);
+    if to == log.end && facts.epochs == log.facts.epochs {
+        return Ok(());
+    }
+    // What stays is durable first: the end that the facts state must not be above the batches that a crash leaves.
+    if let Err(source) = log.sync_last().and_then(|()| log.persist(facts)) {
+        return Err(match &log.offline {
+            Some(reason) => ApplyError::Offline { reason: reason.as_ref().to_owned() },
+            None => ApplyError::Failed { cut: None, source },
+        });
+    }
+    log.generation = log.generation.saturating_add(1);
+    log.end = to;
+    log.high_watermark = log.high_watermark.min(to);
+    log.publish();
+    if let Err(error) = finish(log, to) {
+        log.go_offline(&error);
+        return Err(ApplyError::Offline { reason: error.to_string() });
+    }
+    Ok(())
+}
+
+fn finish(log: &mut Log, to: i64) -> Result<(), LogError> {
+    let first_cut = floor(&log.segments, to);
+    let hint = log.segments.get(first_cut).filter(|segment| segment.base < to);
+    let hint = hint.map_or(Ok(0), |segment| segment.position_near(to))?;
+    cut_files(&*log.io, &log.folder, to, hint)?;
+    log.segments.retain(|segment| segment.base < to);
+    let mut end = i64::MIN;
+    if let Some(last) = log.segments.pop() {
+        let (file, length) = match open_file(&*log.io, &last.names.log) {
+            Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => (None, 0),
+            opened => opened.map(|(file, length)| (Some(file), length))?,
+        };
+        if let Some(file) = file {
+            let index = Index::Growing(crate::index::Growing::default());
+            let reopened = Segment::new(last.names.clone(), last.base, file, length, index);
+            let found = scan::scan(&reopened, length, last.base, log.config.index_interval_bytes, false)?;
+            if let Some(bad) = found.bad {
+                return Err(LogError::corrupt(&last.names.log, found.length, bad.detail));
+            }
+            end = found.end;
+            *reopened.index_mut() = Index::Growing(found.index);
+            log.segments.push(Arc::new(reopened));
+        }
+    }
+    log.producers = scan::replay(&*log.io, &log.folder, &log.segments, to)?;
+    if end < to || to == log.facts.start {
+        log.roll(to)?;
+    }
+    log.dirty = false;
+    log.persist(Facts { cut: None, ..log.facts.clone() })?;
+    log.tidy();
+    log.relist();
+    log.publish();
+    Ok(())
+}
+
+/// Cuts the files of a folder: segments and snapshots above go, the segment in which the cut lies is cut at the batch
+/// that begins there or later. `hint` is the position of a batch before it in that segment. Can be done again.
+pub(crate) fn cut_files(io: &dyn Io, folder: &Path, to: i64, hint: u64) -> Result<(), LogError> {
+    let bases = segment::list(io, folder)?;
+    for base in bases.iter().rev().filter(|base| **base >= to) {
+        remove_segment(io, &Names::new(folder, *base))?;
+    }
+    for offset in segment::named(io, folder, ".snapshot")?.into_iter().filter(|offset| *offset > to) {
+        remove_file(io, &Names::new(folder, offset).producers)?;
+    }
+    if let Some(base) = bases.iter().rev().find(|base| **base < to) {
+        let names = Names::new(folder, *base);
+        let (file, length) = open_file(io, &names.log)?;
+        if let Some(position) = find_cut(&mut Walk::new(&*file, &names.log, hint, length, SMALL_WINDOW), to)?
+        {
+            // The indexes first: a segment that has none is not a sealed one.
+            for path in [&names.offsets, &names.times, &names.aborted] {
+                remove_file(io, path)?;
+            }
+            sync_parent(io, &names.log)?;
+            if position == 0 {
+                remove_segment(io, &names)?;
+            } else {
+                file.set_len(position).map_err(LogError::io("truncate", &names.log))?;
+                file.sync().map_err(LogError::io("sync", &names.log))?;
+            }
+        }
+    }
+    io.sync_folder(folder).map_err(LogError::io("sync the folder", folder))
+}
+
+/// Position of the first batch that begins at `to` or later. A torn tail ends the search: the start's scan judges it.
+fn find_cut(walk: &mut Walk<'_>, to: i64) -> Result<Option<u64>, LogError> {
+    while let Step::Batch(stored) = walk.step()? {
+        if stored.header.base_offset >= to {
+            return Ok(Some(stored.position));
+        }
+    }
+    Ok(None)
+}

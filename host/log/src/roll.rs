@@ -1,0 +1,87 @@
+//! The end of one segment and the beginning of the next, and what is done away with afterwards.
+
+use std::sync::Arc;
+
+use crate::checked::remove_file;
+use crate::index::Sealed;
+use crate::log::Log;
+use crate::open::{create_segment, remove_segment};
+use crate::segment::{self, Index, Names, Segment};
+use crate::{LogError, snapshot};
+
+impl Log {
+    /// Begins a new segment at `base`. The one before is durable first, so that only a last segment is ever torn; one
+    /// that was never used gives way.
+    pub(crate) fn roll(&mut self, base: i64) -> Result<(), LogError> {
+        if let Some(last) = self.segments.last().cloned() {
+            if last.length() > 0 {
+                self.sync_last()?;
+                last.write_indexes(&*self.io)?;
+            } else if last.base == base {
+                return Ok(());
+            } else {
+                self.segments.pop();
+                self.unused.push(last.names.clone());
+            }
+        }
+        let names = Names::new(&self.folder, base);
+        snapshot::write(&*self.io, &names.producers, self.producers.iter())?;
+        self.segments.push(create_segment(&*self.io, &self.folder, base)?);
+        self.dirty = false;
+        Ok(())
+    }
+
+    /// After a commit: sealed segments give their indexes back to the disk, segments that are not used any more go. A
+    /// failure is left to the next start.
+    pub(crate) fn tidy(&mut self) {
+        for segment in self.segments.iter().rev().skip(1).take_while(|segment| segment.is_growing()) {
+            self.give_back_index(segment);
+        }
+        if let Err(error) = self.delete_dead().and_then(|()| self.remove_unused()) {
+            tracing::warn!(%error, "segments that are not needed any more could not be removed");
+        }
+    }
+
+    /// Removes segments that lie below the start as a whole.
+    pub(crate) fn delete_dead(&mut self) -> Result<(), LogError> {
+        while let Some(next) = self.segments.get(1)
+            && next.base <= self.facts.start
+            && let Some(first) = self.segments.first().cloned()
+        {
+            remove_segment(&*self.io, &first.names)?;
+            remove_file(&*self.io, &first.names.producers)?;
+            self.segments.remove(0);
+            self.relist();
+        }
+        Ok(())
+    }
+
+    /// Removes segments that were rolled away before they were used.
+    pub(crate) fn remove_unused(&mut self) -> Result<(), LogError> {
+        while let Some(names) = self.unused.last() {
+            remove_segment(&*self.io, names)?;
+            remove_file(&*self.io, &names.producers)?;
+            self.unused.pop();
+        }
+        Ok(())
+    }
+
+    /// Removes snapshots that belong to no segment.
+    pub(crate) fn remove_stray_snapshots(&self) -> Result<(), LogError> {
+        for offset in segment::named(&*self.io, &self.folder, ".snapshot")? {
+            if !self.segments.iter().any(|segment| segment.base == offset) {
+                remove_file(&*self.io, &Names::new(&self.folder, offset).producers)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn give_back_index(&self, segment: &Arc<Segment>) {
+        let names = &segment.names;
+        match Sealed::open(&*self.io, &names.offsets, &names.times, segment.length()) {
+            Ok(Some(sealed)) => *segment.index_mut() = Index::Sealed(sealed),
+            Ok(None) => tracing::warn!(file = %names.offsets.display(), "an index does not fit its segment"),
+            Err(error) => tracing::warn!(%error, "an index stays in memory"),
+        }
+    }
+}
