@@ -1,0 +1,71 @@
+//! The configuration file: the same options under the same names, in TOML.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use verbatim::broker::FlushPolicy;
+
+use super::Usage;
+use super::logging::LogFormat;
+use super::output::Output;
+
+/// What the file says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Settings {
+    pub(super) log_format: Option<LogFormat>,
+    pub(super) output: Option<Output>,
+    pub(super) bootstrap_server: Option<String>,
+    #[serde(default)]
+    pub(super) serve: Serve,
+}
+
+/// The table `[serve]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Serve {
+    pub(super) data: Option<PathBuf>,
+    pub(super) listen: Option<SocketAddr>,
+    pub(super) advertise: Option<String>,
+    pub(super) node_id: Option<i32>,
+    pub(super) flush: Option<FlushPolicy>,
+    pub(super) flush_interval_ms: Option<u64>,
+    pub(super) append_threads: Option<usize>,
+    pub(super) inflate_bytes_max: Option<usize>,
+    pub(super) connections_max: Option<usize>,
+    pub(super) allow_plaintext: Option<bool>,
+    #[serde(default)]
+    pub(super) module: BTreeMap<String, PathBuf>,
+}
+
+impl Settings {
+    /// Reads the file, if there is one.
+    pub(super) fn read(path: Option<&Path>) -> anyhow::Result<Self> {
+        let Some(path) = path else { return Ok(Self::default()) };
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Usage(format!("configuration file cannot be read, file=`{shown}`: {error}")))?;
+        let read = toml::from_str(&text);
+        read.map_err(|error| Usage(format!("configuration file is wrong, file=`{shown}`: {error}")).into())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_has_the_flags_names_and_no_others() {
+        let text = "log-format = \"json\"\n[serve]\ndata = \"d\"\nflush = \"interval\"\nflush-interval-ms = 5\n[serve.module]\nmine = \"m.wasm\"\n";
+        let settings: Settings = toml::from_str(text).unwrap();
+        assert_eq!(settings.log_format, Some(LogFormat::Json));
+        assert_eq!(settings.serve.flush, Some(FlushPolicy::Interval));
+        assert_eq!(settings.serve.flush_interval_ms, Some(5));
+        assert_eq!(settings.serve.module.get("mine"), Some(&PathBuf::from("m.wasm")));
+        let error = toml::from_str::<Settings>("[serve]\nlisen = \"x\"\n").unwrap_err();
+        assert!(error.to_string().contains("lisen"), "{error}");
+    }
+}

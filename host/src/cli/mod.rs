@@ -1,0 +1,106 @@
+//! The command line: one file a sub-command.
+//!
+//! An option is taken from its flag, else from its environment variable (`VERBATIM_` and the flag's name), else from the
+//! file that `--config-file` names, else it has its default. Results go to stdout, logs to stderr. Exit codes: 0 it went
+//! well, 1 it failed, 2 the call is wrong.
+
+mod connect;
+mod file;
+mod log_dump;
+mod logging;
+mod module;
+mod output;
+mod produce;
+mod serve;
+mod topic;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use file::Settings;
+use logging::LogFormat;
+use output::Output;
+
+/// Keeps Kafka topics verbatim: the very batches of the source, byte for byte, at the same offsets and leader epochs.
+#[derive(Debug, Parser)]
+#[command(name = "verbatim", version)]
+struct Cli {
+    /// TOML file with options that are given neither as a flag nor in the environment
+    #[arg(long, global = true, env = "VERBATIM_CONFIG_FILE", value_name = "FILE")]
+    config_file: Option<PathBuf>,
+    /// How logs are written to stderr [default: text]
+    #[arg(long, global = true, env = "VERBATIM_LOG_FORMAT", value_enum)]
+    log_format: Option<LogFormat>,
+    /// How results are written to stdout [default: text]
+    #[arg(long, global = true, env = "VERBATIM_OUTPUT", value_enum)]
+    output: Option<Output>,
+    /// Host and port of a broker [default: 127.0.0.1:9092]
+    #[arg(long, global = true, env = "VERBATIM_BOOTSTRAP_SERVER", value_name = "ADDR")]
+    bootstrap_server: Option<String>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a host
+    Serve(serve::Serve),
+    /// Create, describe, list or delete topics
+    #[command(subcommand)]
+    Topic(topic::Topic),
+    /// Write lines from stdin to an exact topic, at an offset and leader epoch of choice
+    Produce(produce::Produce),
+    /// Look into a partition's folder
+    #[command(subcommand)]
+    Log(log_dump::Log),
+    /// Look into a module's file
+    #[command(subcommand)]
+    Module(module::Module),
+}
+
+/// A call that is wrong, as opposed to one that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
+
+/// Runs the command and tells how it ended.
+pub(crate) fn run() -> ExitCode {
+    let cli = Cli::parse();
+    match execute(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+        }
+    }
+}
+
+fn execute(cli: Cli) -> anyhow::Result<()> {
+    let settings = Settings::read(cli.config_file.as_deref())?;
+    let output = cli.output.or(settings.output).unwrap_or_default();
+    let log_format = cli.log_format.or(settings.log_format).unwrap_or_default();
+    logging::start(log_format)?;
+    let bootstrap = cli.bootstrap_server.or(settings.bootstrap_server);
+    let bootstrap = bootstrap.unwrap_or_else(|| connect::DEFAULT_BOOTSTRAP.to_owned());
+    match cli.command {
+        Command::Serve(serve) => serve.run(settings.serve, output),
+        Command::Topic(topic) => connect::block_on(topic.run(&bootstrap, output)),
+        Command::Produce(produce) => connect::block_on(produce.run(&bootstrap, output)),
+        Command::Log(log) => log.run(output),
+        Command::Module(module) => module.run(output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

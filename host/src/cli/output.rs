@@ -1,0 +1,61 @@
+//! Results on stdout, as text or JSON.
+
+use std::io::{self, Write as _};
+
+use serde::{Deserialize, Serialize};
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Output {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON value a line.
+    Json,
+}
+
+impl Output {
+    /// Writes a result: `text` for people, `value` for programs.
+    pub(super) fn write(self, value: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+        let line = match self {
+            Self::Text => text(),
+            Self::Json => serde_json::to_string(value)?,
+        };
+        match writeln!(io::stdout(), "{line}") {
+            // Who reads no further (`| head`) has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => Ok(written?),
+        }
+    }
+}
+
+/// Tells what went wrong, with its causes.
+pub(super) fn complain(error: &anyhow::Error) {
+    // If stderr is gone there is nobody to tell.
+    let _ = writeln!(io::stderr(), "error: {error:#}");
+}
+
+/// Lines up columns: the first row is the heading.
+pub(super) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}", width = *width));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let row = |cells: &[&str]| cells.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let rows = [row(&["NAME", "N"]), row(&["orders", "12"]), row(&["a"])];
+        assert_eq!(table(&rows), "NAME    N\norders  12\na");
+    }
+}

@@ -1,0 +1,202 @@
+//! `verbatim serve`: runs a host until SIGTERM or SIGINT.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+use verbatim::Modules;
+use verbatim::broker::{Broker, Config, FlushPolicy};
+
+use super::file;
+use super::output::Output;
+use super::Usage;
+
+/// Threads for reading from the disk at most; each costs address space.
+const BLOCKING_THREADS_MAX: usize = 16;
+
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// Folder of the data; created if it is not there
+    #[arg(long, env = "VERBATIM_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Address to take connections on; with port 0 a free one is chosen and printed [default: 127.0.0.1:9092]
+    #[arg(long, env = "VERBATIM_LISTEN", value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Host and port that clients are told [default: the listening address]
+    #[arg(long, env = "VERBATIM_ADVERTISE", value_name = "HOST:PORT")]
+    advertise: Option<String>,
+    /// This node's id [default: 1]
+    #[arg(long, env = "VERBATIM_NODE_ID", value_name = "N")]
+    node_id: Option<i32>,
+    /// When a batch counts as kept: on the disk (always), or once written (interval, never) [default: always]
+    #[arg(long, env = "VERBATIM_FLUSH", value_parser = flush_policy, value_name = "always|interval|never")]
+    flush: Option<FlushPolicy>,
+    /// Time between two flushes with --flush interval [default: 1000]
+    #[arg(long, env = "VERBATIM_FLUSH_INTERVAL_MS", value_name = "MS")]
+    flush_interval_ms: Option<u64>,
+    /// Append threads [default: one for each processor]
+    #[arg(long, env = "VERBATIM_APPEND_THREADS", value_name = "N")]
+    append_threads: Option<usize>,
+    /// Bytes that one batch may inflate to where records are validated [default: 67108864]
+    #[arg(long, env = "VERBATIM_INFLATE_BYTES_MAX", value_name = "BYTES")]
+    inflate_bytes_max: Option<usize>,
+    /// Connections at a time [default: 1000]
+    #[arg(long, env = "VERBATIM_CONNECTIONS_MAX", value_name = "N")]
+    connections_max: Option<usize>,
+    /// A module from a file, for topics that choose it by produce.module; may be repeated
+    #[arg(long, env = "VERBATIM_MODULE", value_parser = named_file, value_delimiter = ',', value_name = "NAME=FILE")]
+    module: Vec<(String, PathBuf)>,
+    /// Listen beyond the loopback interface although nothing is encrypted or authenticated
+    #[arg(long, env = "VERBATIM_ALLOW_PLAINTEXT")]
+    allow_plaintext: bool,
+}
+
+impl Serve {
+    pub(super) fn run(self, file: file::Serve, output: Output) -> anyhow::Result<()> {
+        let allow_plaintext = self.allow_plaintext || file.allow_plaintext == Some(true);
+        let mut named: Vec<(String, PathBuf)> = file.module.clone().into_iter().collect();
+        named.extend(self.module.iter().cloned());
+        let config = self.config(file)?;
+        if !config.listen.ip().is_loopback() && !allow_plaintext {
+            let text = format!(
+                "listening beyond loopback needs --allow-plaintext: nothing is encrypted or authenticated, listen=`{}`",
+                config.listen
+            );
+            return Err(Usage(text).into());
+        }
+        let mut modules = Modules::bundled()?;
+        for (name, path) in named {
+            modules.add_file(&name, &path)?;
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .build()
+            .context("the runtime cannot be started")?;
+        runtime.block_on(serve(config, modules, output))
+    }
+
+    fn config(self, file: file::Serve) -> anyhow::Result<Config> {
+        let data = self.data.or(file.data).ok_or_else(|| Usage("--data is missing: the folder of the data".to_owned()))?;
+        let listen = self.listen.or(file.listen).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 9092)));
+        let mut config = Config::new(data, listen);
+        config.advertise = self.advertise.or(file.advertise).map(|text| host_port(&text)).transpose()?;
+        config.node_id = self.node_id.or(file.node_id).unwrap_or(config.node_id);
+        config.flush = self.flush.or(file.flush).unwrap_or(config.flush);
+        let interval_ms = self.flush_interval_ms.or(file.flush_interval_ms);
+        config.flush_interval = interval_ms.map_or(config.flush_interval, Duration::from_millis);
+        config.append_threads = self.append_threads.or(file.append_threads);
+        let limits = &mut config.limits;
+        limits.inflate_bytes_max = self.inflate_bytes_max.or(file.inflate_bytes_max).unwrap_or(limits.inflate_bytes_max);
+        limits.connections_max = self.connections_max.or(file.connections_max).unwrap_or(limits.connections_max);
+        if config.node_id < 0 {
+            return Err(Usage(format!("--node-id must be 0 or more, node-id=`{}`", config.node_id)).into());
+        }
+        Ok(config)
+    }
+}
+
+/// What is printed once the host serves.
+#[derive(Serialize)]
+struct Started {
+    version: &'static str,
+    listen: SocketAddr,
+    data: PathBuf,
+    cluster_id: String,
+    modules: Vec<StartedModule>,
+}
+
+#[derive(Serialize)]
+struct StartedModule {
+    name: String,
+    version: String,
+    sha256: String,
+}
+
+async fn serve(config: Config, modules: Modules, output: Output) -> anyhow::Result<()> {
+    let (mut terminated, mut interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let started = modules.iter().map(|(name, module)| StartedModule {
+        name: name.to_owned(),
+        version: module.description.version.clone(),
+        sha256: module.digest.to_string(),
+    });
+    let (data, started) = (config.data.clone(), started.collect());
+    let broker = Broker::start(config, Arc::new(modules)).await.context("the host does not start")?;
+    let started = Started {
+        version: verbatim::VERSION,
+        listen: broker.local_addr(),
+        data: std::path::absolute(&data).unwrap_or(data),
+        cluster_id: broker.cluster_id(),
+        modules: started,
+    };
+    output.write(&started, || started.line())?;
+    tokio::select! {
+        _ = terminated.recv() => tracing::info!("SIGTERM: shutting down"),
+        _ = interrupted.recv() => tracing::info!("SIGINT: shutting down"),
+    }
+    broker.shutdown().await;
+    tracing::info!("shut down");
+    Ok(())
+}
+
+impl Started {
+    fn line(&self) -> String {
+        let modules: Vec<String> =
+            self.modules.iter().map(|module| format!("{} {} sha256:{}", module.name, module.version, module.sha256)).collect();
+        format!(
+            "verbatim {} serves on {}, data {}, module {}",
+            self.version,
+            self.listen,
+            self.data.display(),
+            modules.join(", module ")
+        )
+    }
+}
+
+fn flush_policy(text: &str) -> Result<FlushPolicy, String> {
+    match text {
+        "always" => Ok(FlushPolicy::Always),
+        "interval" => Ok(FlushPolicy::Interval),
+        "never" => Ok(FlushPolicy::Never),
+        _ => Err("expected always, interval or never".to_owned()),
+    }
+}
+
+fn named_file(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), PathBuf::from(path))),
+        _ => Err("expected NAME=FILE".to_owned()),
+    }
+}
+
+fn host_port(text: &str) -> anyhow::Result<(String, u16)> {
+    let parsed = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    match parsed {
+        // An IPv6 address is written in brackets; clients are told it without.
+        Some((host, port)) if !host.is_empty() => {
+            Ok((host.trim_start_matches('[').trim_end_matches(']').to_owned(), port))
+        }
+        _ => Err(Usage(format!("--advertise must be HOST:PORT, advertise=`{text}`")).into()),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_to_advertise_are_host_and_port() {
+        assert_eq!(host_port("broker.example:9092").unwrap(), ("broker.example".to_owned(), 9092));
+        assert_eq!(host_port("[::1]:1").unwrap(), ("::1".to_owned(), 1));
+        for bad in ["", "host", ":9092", "host:port", "host:70000"] {
+            let error = host_port(bad).unwrap_err();
+            assert!(error.is::<Usage>() && error.to_string().contains("HOST:PORT"), "{error}");
+        }
+    }
+}
