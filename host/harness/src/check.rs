@@ -1,0 +1,164 @@
+//! Compares what became of a request with what should have.
+
+use std::fmt::Debug;
+
+use verbatim_batch::{Batch, Header, TimestampType};
+use verbatim_engine::contract::Refusal;
+use verbatim_engine::{Call, Denied, Memory, Placed, Plan, refusal_code};
+
+use crate::format::{ExpectSpec, Kept, LogAfterSpec, PlacedSpec};
+use crate::reason::reason_name;
+use crate::state::entries;
+
+/// Everything that differs, a line each.
+pub(crate) fn request(
+    expect: &ExpectSpec,
+    call: &Call,
+    before: &Memory,
+    after: &Memory,
+    verdict: &Result<Plan, Denied>,
+) -> Vec<String> {
+    let mut found = Differences::default();
+    match (verdict, &expect.refused) {
+        (Ok(plan), None) => accepted(&mut found, expect, call, plan),
+        (Ok(_), Some(reason)) => found.say(format!("expected the refusal {reason}, it was accepted")),
+        (Err(Denied::Refused(refusal)), Some(reason)) => refused(&mut found, reason, expect, refusal),
+        (Err(Denied::Refused(refusal)), None) => {
+            let reason = reason_name(refusal.reason);
+            found.say(format!("expected that it is accepted, it was refused as {reason}: {}", refusal.text));
+        }
+        (Err(Denied::Failed(failure)), _) => found.say(format!("the module failed: {failure}")),
+    }
+    if verdict.is_err() {
+        unchanged(&mut found, before, after);
+    }
+    log(&mut found, &expect.log, after);
+    traced(&mut found, &expect.trace, &after.lines);
+    found.lines
+}
+
+#[derive(Default)]
+struct Differences {
+    lines: Vec<String>,
+}
+
+impl Differences {
+    fn say(&mut self, line: String) {
+        self.lines.push(line);
+    }
+
+    fn same<T: PartialEq + Debug + ?Sized>(&mut self, what: &str, expected: &T, got: &T) {
+        if expected != got {
+            self.say(format!("{what}: expected {expected:?}, got {got:?}"));
+        }
+    }
+
+    fn named<T: PartialEq + Debug + ?Sized>(&mut self, what: &str, expected: Option<&T>, got: &T) {
+        if let Some(expected) = expected {
+            self.same(what, expected, got);
+        }
+    }
+}
+
+fn refused(found: &mut Differences, reason: &str, expect: &ExpectSpec, refusal: &Refusal) {
+    found.same("reason", &reason, &reason_name(refusal.reason).as_ref());
+    found.same("code", &expect.code, &Some(refusal_code(refusal.reason).number));
+    found.same("batch", &expect.batch, &refusal.batch);
+    found.same("expected value", &expect.expected, &refusal.expected);
+    for part in expect.text.iter().filter(|part| !refusal.text.contains(part.as_str())) {
+        found.say(format!("text: expected a part `{part}`, got `{}`", refusal.text));
+    }
+    if refusal.text.is_empty() {
+        found.say("text: expected field, value and expectation, got nothing".to_owned());
+    }
+}
+
+fn accepted(found: &mut Differences, expect: &ExpectSpec, call: &Call, plan: &Plan) {
+    let duplicates: Vec<_> = plan.duplicates().iter().map(|duplicate| duplicate.base_offset).collect();
+    found.same("duplicates", &expect.duplicates, &duplicates);
+    found.same("batches placed", &expect.placed.len(), &plan.appends().len());
+    for (index, (expected, placed)) in expect.placed.iter().zip(plan.appends()).enumerate() {
+        let mut one = Differences::default();
+        placement(&mut one, expected, call, placed);
+        one.lines.into_iter().for_each(|line| found.say(format!("placed {index}: {line}")));
+    }
+}
+
+fn placement(found: &mut Differences, expected: &PlacedSpec, call: &Call, placed: &Placed) {
+    found.same("base", &expected.base, &placed.header.base_offset);
+    found.same("epoch", &expected.epoch, &placed.header.leader_epoch);
+    found.named("maxTimestamp", expected.max_timestamp.as_ref(), &placed.header.max_timestamp);
+    let log_append_time = placed.header.attributes.timestamp_type() == TimestampType::LogAppendTime;
+    found.named("LogAppendTime", expected.log_append_time.as_ref(), &log_append_time);
+
+    let bytes = [placed.head.as_slice(), &placed.payload].concat();
+    if let Err(error) = Batch::parse(&bytes) {
+        found.say(format!("the placed batch is not sound: {error}"));
+    }
+    let index = usize::try_from(placed.index).unwrap_or(usize::MAX);
+    let got = call.batches.get(index).and_then(|incoming| kept(&incoming.bytes, &bytes));
+    // What is not said: an exact batch stays as it is, a normal one may get its place.
+    let most = if call.policy.exact { Kept::Same } else { Kept::Placed };
+    match (got, expected.bytes) {
+        (None, _) => found.say("bytes: more than place and timestamps differ from what came".to_owned()),
+        (Some(got), Some(expected)) => found.same("bytes", &expected, &got),
+        (Some(got), None) if got > most => found.same("bytes", &most, &got),
+        (Some(_), None) => {}
+    }
+}
+
+/// How much of a batch is as it came; `None` when something changed that never may.
+fn kept(received: &[u8], placed: &[u8]) -> Option<Kept> {
+    if received == placed {
+        return Some(Kept::Same);
+    }
+    let (mut before, after) = (Header::read(received)?, Header::read(placed)?);
+    let payloads = (received.get(verbatim_batch::HEADER_LEN..), placed.get(verbatim_batch::HEADER_LEN..));
+    if payloads.0 != payloads.1 {
+        return None;
+    }
+    (before.base_offset, before.leader_epoch) = (after.base_offset, after.leader_epoch);
+    if before == after {
+        return Some(Kept::Placed);
+    }
+    (before.max_timestamp, before.crc) = (after.max_timestamp, after.crc);
+    before.attributes = before.attributes.with_timestamp_type(after.attributes.timestamp_type());
+    (before == after).then_some(Kept::Restamped)
+}
+
+/// R40: a failed request changes nothing.
+fn unchanged(found: &mut Differences, before: &Memory, after: &Memory) {
+    found.same("position after a refusal", &before.position(), &after.position());
+    found.same("epochs after a refusal", &before.epochs, &after.epochs);
+    found.same("source after a refusal", &before.source, &after.source);
+    if before.stored.bytes() != after.stored.bytes() || before.stored.producers() != after.stored.producers()
+    {
+        found.say("a refusal changed what is stored".to_owned());
+    }
+}
+
+fn log(found: &mut Differences, expect: &LogAfterSpec, after: &Memory) {
+    let position = after.position();
+    found.named("log start", expect.start.as_ref(), &position.start);
+    found.named("log end", expect.end.as_ref(), &position.end);
+    found.named("stable offset", expect.stable_offset.as_ref(), &position.stable_offset);
+    found.named("shown epoch", expect.shown_epoch.as_ref(), &position.shown_epoch);
+    let epochs = expect.epochs.as_deref().map(entries);
+    found.named("epochs", epochs.as_deref(), after.epochs.entries());
+    let bases: Vec<_> = after.stored.batches().iter().map(|(header, _)| header.base_offset).collect();
+    found.named("stored batches", expect.batches.as_ref(), &bases);
+    let aborted = after.stored.producers().aborted().iter();
+    let aborted: Vec<_> = aborted.map(|one| (one.producer_id, one.first_offset, one.last_offset)).collect();
+    found.named("aborted transactions", expect.aborted.as_ref(), &aborted);
+    let source = after.source.map(|source| (source.start, source.end, source.epoch));
+    if expect.source.is_some() {
+        found.same("source", &expect.source, &source);
+    }
+}
+
+fn traced(found: &mut Differences, expected: &[String], lines: &[String]) {
+    found.same("lines traced", &expected.len(), &lines.len());
+    for (part, line) in expected.iter().zip(lines).filter(|(part, line)| !line.contains(part.as_str())) {
+        found.say(format!("trace: expected a part `{part}`, got `{line}`"));
+    }
+}
