@@ -91,7 +91,9 @@ impl Judges for Modules {
     fn judge(&self, module: &str) -> Result<Box<dyn Judge<OwnPartition>>, Failure> {
         match self.named.get(module) {
             Some(found) => Ok(Box::new(found.instance::<OwnPartition>()?)),
-            None => Err(Failure::Start { text: format!("there is no module of this name, produce.module=`{module}`") }),
+            None => Err(Failure::Start {
+                text: format!("there is no module of this name, produce.module=`{module}`"),
+            }),
         }
     }
 }

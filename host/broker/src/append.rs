@@ -207,7 +207,8 @@ impl Worker {
         };
         let opened = if make { Log::create(path, config, io) } else { reopen(topic, id, path, config, io) };
         let log = opened.map_err(|error| report(topic, id, &error))?;
-        let own = OwnPartition::new(id, Arc::clone(topic), log, self.setup.node, self.setup.inflate_bytes_max);
+        let own =
+            OwnPartition::new(id, Arc::clone(topic), log, self.setup.node, self.setup.inflate_bytes_max);
         let reader = Arc::clone(own.reader());
         self.partitions.insert(id, own);
         Ok(reader)
@@ -259,7 +260,9 @@ impl Worker {
 
     fn online(&mut self, id: PartitionId) -> Result<&mut OwnPartition, ApiError> {
         let partition = self.partitions.get_mut(&id).filter(|partition| partition.log().offline().is_none());
-        partition.ok_or_else(|| ApiError::storage(format!("partition is offline until restart, partition=`{}`", id.index)))
+        partition.ok_or_else(|| {
+            ApiError::storage(format!("partition is offline until restart, partition=`{}`", id.index))
+        })
     }
 
     fn close(self) {
@@ -273,13 +276,26 @@ impl Worker {
     }
 }
 
-fn reopen(topic: &Topic, id: PartitionId, path: &Path, config: LogConfig, io: Arc<dyn Io>) -> Result<Log, LogError> {
+fn reopen(
+    topic: &Topic,
+    id: PartitionId,
+    path: &Path,
+    config: LogConfig,
+    io: Arc<dyn Io>,
+) -> Result<Log, LogError> {
     let (log, recovery) = Log::open(path, config, io)?;
     if recovery.clean {
         tracing::debug!(topic = topic.name, partition = id.index, end = recovery.end, "partition opened");
     } else {
         let (scanned, cut) = (recovery.scanned_bytes, recovery.cut_bytes);
-        tracing::info!(topic = topic.name, partition = id.index, end = recovery.end, scanned, cut, "partition recovered");
+        tracing::info!(
+            topic = topic.name,
+            partition = id.index,
+            end = recovery.end,
+            scanned,
+            cut,
+            "partition recovered"
+        );
     }
     Ok(log)
 }
@@ -289,4 +305,3 @@ pub(crate) fn report(topic: &Topic, id: PartitionId, error: &dyn std::error::Err
     tracing::error!(topic = topic.name, partition = id.index, %error, "disk failure");
     ApiError::storage(format!("{error}, topic=`{}`, partition=`{}`", topic.name, id.index))
 }
-

@@ -75,7 +75,8 @@ impl Broker {
         let listen = |source| StartError::Listen { address: config.listen, source };
         let server = Server::bind(config.listen, server_config(&config)).await.map_err(listen)?;
         let address = server.local_addr().map_err(listen)?;
-        let advertised = config.advertise.clone().unwrap_or_else(|| (address.ip().to_string(), address.port()));
+        let advertised =
+            config.advertise.clone().unwrap_or_else(|| (address.ip().to_string(), address.port()));
         let (appenders, threads) = start_threads(&config, &judges, &io)?;
         let shared =
             Arc::new(Shared::new(Parts { config, catalogue, judges, folder, appenders, advertised }));

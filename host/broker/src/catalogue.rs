@@ -158,7 +158,10 @@ impl Catalogue {
     ///
     /// # Errors
     /// What `change` refuses, with nothing changed; or the file cannot be written.
-    pub(crate) fn update<T>(&self, change: impl FnOnce(&mut Snapshot) -> Result<T, ApiError>) -> Result<T, ApiError> {
+    pub(crate) fn update<T>(
+        &self,
+        change: impl FnOnce(&mut Snapshot) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
         let _guard = self.write.lock().unwrap_or_else(PoisonError::into_inner);
         self.change(change)
     }
@@ -173,7 +176,10 @@ impl Catalogue {
             *block = self.change(|draft| {
                 let first = draft.producer_next;
                 draft.producer_next = first.checked_add(PRODUCER_ID_BLOCK).ok_or_else(|| {
-                    ApiError::new(ErrorCode::UnknownServerError, "all producer ids of this data folder are used up")
+                    ApiError::new(
+                        ErrorCode::UnknownServerError,
+                        "all producer ids of this data folder are used up",
+                    )
                 })?;
                 Ok(first..draft.producer_next)
             })?;
@@ -200,7 +206,12 @@ impl Catalogue {
 /// INVALID_TOPIC_EXCEPTION naming the value and the expectation.
 pub(crate) fn check_name(name: &str) -> Result<(), ApiError> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    if !name.is_empty() && name.len() <= NAME_LEN_MAX && name != "." && name != ".." && name.bytes().all(legal) {
+    if !name.is_empty()
+        && name.len() <= NAME_LEN_MAX
+        && name != "."
+        && name != ".."
+        && name.bytes().all(legal)
+    {
         return Ok(());
     }
     let shown: String = name.chars().take(NAME_LEN_MAX).collect();
@@ -301,7 +312,8 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<Snapshot, CatalogueError> {
 
 fn read_topic(stored: StoredTopic) -> Result<Topic, String> {
     check_name(&stored.name).map_err(|error| error.text)?;
-    let id = crate::topic_id::parse(&stored.id).ok_or_else(|| format!("id=`{}` is not a topic id", stored.id))?;
+    let id =
+        crate::topic_id::parse(&stored.id).ok_or_else(|| format!("id=`{}` is not a topic id", stored.id))?;
     let settings = Settings::read(&stored.properties).map_err(|error| error.text)?;
     Ok(Topic {
         name: stored.name,
@@ -345,12 +357,22 @@ mod tests {
         let catalogue = open(data.path()).unwrap();
         let values = Values::from([("produce.at.offset".to_owned(), "true".to_owned())]);
         let made = topic("orders", values);
-        catalogue.update(|draft| { draft.put(made.clone()); Ok(()) }).unwrap();
+        catalogue
+            .update(|draft| {
+                draft.put(made.clone());
+                Ok(())
+            })
+            .unwrap();
         let before = catalogue.snapshot();
         let again = open(data.path()).unwrap();
         assert_eq!(*again.snapshot(), *before);
         assert_eq!(**again.snapshot().topic_by_id(made.id).unwrap(), made);
-        again.update(|draft| { draft.remove("orders"); Ok(()) }).unwrap();
+        again
+            .update(|draft| {
+                draft.remove("orders");
+                Ok(())
+            })
+            .unwrap();
         assert!(open(data.path()).unwrap().snapshot().topic("orders").is_none());
     }
 

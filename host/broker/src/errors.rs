@@ -32,7 +32,10 @@ impl ApiError {
     /// UNKNOWN_TOPIC_OR_PARTITION (3) for a topic.
     #[must_use]
     pub(crate) fn unknown_topic(name: &str) -> Self {
-        Self::new(ErrorCode::UnknownTopicOrPartition, format!("this server has no such topic, topic=`{name}`"))
+        Self::new(
+            ErrorCode::UnknownTopicOrPartition,
+            format!("this server has no such topic, topic=`{name}`"),
+        )
     }
 
     /// UNKNOWN_TOPIC_OR_PARTITION (3) for a partition.

@@ -95,13 +95,14 @@ pub(crate) fn rule(reader: &Reader, ask: Ask) -> Result<Ruled, ApiError> {
 /// # Errors
 /// 1, 56 or 76.
 pub(crate) fn read(reader: &Reader, ask: Ask, bound: i64, min_one: bool) -> Result<Part, ApiError> {
-    let fetched = reader.log.read(ask.offset, ask.max_bytes, bound, min_one).map_err(|error| match error {
-        ReadError::OutOfRange { .. } => ApiError::new(ErrorCode::OffsetOutOfRange, error.to_string()),
-        other => {
-            tracing::error!(error = %other, "stored data cannot be read");
-            ApiError::storage(other.to_string())
-        }
-    })?;
+    let fetched =
+        reader.log.read(ask.offset, ask.max_bytes, bound, min_one).map_err(|error| match error {
+            ReadError::OutOfRange { .. } => ApiError::new(ErrorCode::OffsetOutOfRange, error.to_string()),
+            other => {
+                tracing::error!(error = %other, "stored data cannot be read");
+                ApiError::storage(other.to_string())
+            }
+        })?;
     let (mut end, mut zstd) = (ask.offset, false);
     for frame in frames(&fetched.bytes) {
         let Some(header) = frame.header() else { continue };
@@ -109,7 +110,10 @@ pub(crate) fn read(reader: &Reader, ask: Ask, bound: i64, min_one: bool) -> Resu
         zstd |= header.attributes.codec() == Ok(Codec::Zstd);
     }
     if zstd && ask.version < ZSTD_FROM {
-        let text = format!("the data is compressed with zstd, which needs Fetch v{ZSTD_FROM}, version=`{}`", ask.version);
+        let text = format!(
+            "the data is compressed with zstd, which needs Fetch v{ZSTD_FROM}, version=`{}`",
+            ask.version
+        );
         return Err(ApiError::new(ErrorCode::UnsupportedCompressionType, text));
     }
     let aborted = ask.committed.then(|| reader.log.aborted(ask.offset, end));

@@ -84,7 +84,13 @@ impl std::fmt::Debug for OwnPartition {
 }
 
 impl OwnPartition {
-    pub(crate) fn new(id: PartitionId, topic: Arc<Topic>, log: Log, node: i32, inflate_bytes_max: usize) -> Self {
+    pub(crate) fn new(
+        id: PartitionId,
+        topic: Arc<Topic>,
+        log: Log,
+        node: i32,
+        inflate_bytes_max: usize,
+    ) -> Self {
         let reader = Arc::new(Reader::new(log.reader()));
         let policy = policy(&topic, id.index);
         let sealed = topic.state == crate::catalogue::State::Promoting;

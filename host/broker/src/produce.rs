@@ -76,7 +76,9 @@ impl Worker {
                 self.partitions.insert(id, partition);
                 outcome
             }
-            None => Outcome::refused(ApiError::storage(format!("partition is offline, partition=`{}`", id.index))),
+            None => {
+                Outcome::refused(ApiError::storage(format!("partition is offline, partition=`{}`", id.index)))
+            }
         };
         Pending { id, outcome, answer }
     }
@@ -143,7 +145,10 @@ fn closed(partition: &OwnPartition, id: PartitionId, has_tag: bool) -> Option<Ap
         return None;
     }
     if has_tag {
-        return Some(ApiError::policy(format!("the topic is being promoted and takes no exact writes, {}", place())));
+        return Some(ApiError::policy(format!(
+            "the topic is being promoted and takes no exact writes, {}",
+            place()
+        )));
     }
     let text = format!("the topic is being promoted, try again, {}", place());
     Some(ApiError::new(ErrorCode::NotLeaderOrFollower, text))
@@ -212,8 +217,15 @@ fn refused(partition: &OwnPartition, request: &Request, refusal: Refusal) -> Out
 
 fn poisoned(partition: &OwnPartition, id: PartitionId, request: &Request) -> Outcome {
     let topic = &partition.topic().name;
-    tracing::error!(topic, partition = id.index, "request refused: the module failed on it {MAX_FAILURES} times");
-    let text = format!("the module failed on these batches {MAX_FAILURES} times, topic=`{topic}`, partition=`{}`", id.index);
+    tracing::error!(
+        topic,
+        partition = id.index,
+        "request refused: the module failed on it {MAX_FAILURES} times"
+    );
+    let text = format!(
+        "the module failed on these batches {MAX_FAILURES} times, topic=`{topic}`, partition=`{}`",
+        id.index
+    );
     let error = ApiError::new(errors::poisoned_code(), text);
     Outcome { tag: tag(partition, request, None), ..Outcome::refused(error) }
 }

@@ -85,11 +85,16 @@ fn check(topic: &Topic, index: u32, obstacles: &Obstacles) -> Result<(), ApiErro
             .map(|(producer, first)| format!("producer {producer} since offset {first}"))
             .collect();
         let count = obstacles.open.len();
-        let text = format!("the topic cannot be promoted while {count} transactions are open: {}, {place}", named.join(", "));
+        let text = format!(
+            "the topic cannot be promoted while {count} transactions are open: {}, {place}",
+            named.join(", ")
+        );
         return Err(ApiError::policy(text));
     }
     if let Some(id) = obstacles.own_ids.first() {
-        let text = format!("the topic cannot be promoted: a mirrored producer id has this host's own prefix, producer_id=`{id}`, {place}");
+        let text = format!(
+            "the topic cannot be promoted: a mirrored producer id has this host's own prefix, producer_id=`{id}`, {place}"
+        );
         return Err(ApiError::policy(text));
     }
     Ok(())

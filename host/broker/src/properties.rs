@@ -152,8 +152,12 @@ impl Property {
             Kind::Words(words) => items(value).all(|item| words.contains(&item)),
             Kind::List => true,
             Kind::Int(least, most) => value.parse().is_ok_and(|number: i32| (least..=most).contains(&number)),
-            Kind::Long(least, most) => value.parse().is_ok_and(|number: i64| (least..=most).contains(&number)),
-            Kind::Double(least, most) => value.parse().is_ok_and(|number: f64| (least..=most).contains(&number)),
+            Kind::Long(least, most) => {
+                value.parse().is_ok_and(|number: i64| (least..=most).contains(&number))
+            }
+            Kind::Double(least, most) => {
+                value.parse().is_ok_and(|number: f64| (least..=most).contains(&number))
+            }
             Kind::TopicId => crate::topic_id::parse(value).is_some(),
         }
     }
@@ -217,11 +221,13 @@ pub const PROPERTIES: &[Property] = &[
         .doc("Records between two flushes; here the host's own flush policy decides."),
     property("flush.ms", Kind::Long(0, i64::MAX), FOREVER, "log.flush.interval.ms")
         .doc("Time between two flushes; here the host's own flush policy decides."),
-    property("follower.replication.throttled.replicas", Kind::List, "", "").doc("Replicas throttled as followers."),
+    property("follower.replication.throttled.replicas", Kind::List, "", "")
+        .doc("Replicas throttled as followers."),
     property("index.interval.bytes", Kind::Int(0, i32::MAX), "4096", "log.index.interval.bytes")
         .acted_on()
         .doc("Bytes of log between two index entries."),
-    property("leader.replication.throttled.replicas", Kind::List, "", "").doc("Replicas throttled as leaders."),
+    property("leader.replication.throttled.replicas", Kind::List, "", "")
+        .doc("Replicas throttled as leaders."),
     property("max.compaction.lag.ms", Kind::Long(1, i64::MAX), FOREVER, "log.cleaner.max.compaction.lag.ms")
         .shapes_data()
         .doc("Longest time that a record stays uncompacted."),
@@ -229,18 +235,33 @@ pub const PROPERTIES: &[Property] = &[
         .shapes_data()
         .acted_on()
         .doc("Largest batch that is accepted; not looked at on an exact topic."),
-    property("message.timestamp.after.max.ms", Kind::Long(0, i64::MAX), "3600000", "log.message.timestamp.after.max.ms")
-        .shapes_data()
-        .acted_on()
-        .doc("How far a timestamp may lie ahead of the broker's clock; not looked at on an exact topic."),
-    property("message.timestamp.before.max.ms", Kind::Long(0, i64::MAX), FOREVER, "log.message.timestamp.before.max.ms")
-        .shapes_data()
-        .acted_on()
-        .doc("How far a timestamp may lie behind the broker's clock; not looked at on an exact topic."),
-    property("message.timestamp.type", Kind::Word(&["CreateTime", "LogAppendTime"]), "CreateTime", "log.message.timestamp.type")
-        .shapes_data()
-        .acted_on()
-        .doc("Whose clock stamps records; not looked at on an exact topic."),
+    property(
+        "message.timestamp.after.max.ms",
+        Kind::Long(0, i64::MAX),
+        "3600000",
+        "log.message.timestamp.after.max.ms",
+    )
+    .shapes_data()
+    .acted_on()
+    .doc("How far a timestamp may lie ahead of the broker's clock; not looked at on an exact topic."),
+    property(
+        "message.timestamp.before.max.ms",
+        Kind::Long(0, i64::MAX),
+        FOREVER,
+        "log.message.timestamp.before.max.ms",
+    )
+    .shapes_data()
+    .acted_on()
+    .doc("How far a timestamp may lie behind the broker's clock; not looked at on an exact topic."),
+    property(
+        "message.timestamp.type",
+        Kind::Word(&["CreateTime", "LogAppendTime"]),
+        "CreateTime",
+        "log.message.timestamp.type",
+    )
+    .shapes_data()
+    .acted_on()
+    .doc("Whose clock stamps records; not looked at on an exact topic."),
     property("min.cleanable.dirty.ratio", Kind::Double(0.0, 1.0), "0.5", "log.cleaner.min.cleanable.ratio")
         .shapes_data()
         .doc("Share of uncompacted log that makes compaction worthwhile."),
@@ -250,12 +271,14 @@ pub const PROPERTIES: &[Property] = &[
     property("min.insync.replicas", Kind::Int(1, i32::MAX), "1", "min.insync.replicas")
         .acted_on()
         .doc("Replicas that must be in sync and online for acks = all."),
-    property("preallocate", Kind::Boolean, "false", "log.preallocate").doc("Whether segment files are allocated at once."),
-    property(MODULE, Kind::Text, DEFAULT_MODULE, "").acted_on().doc("Name of the module that judges what is written."),
-    property(EXACT, Kind::Boolean, "false", "")
-        .change(Change::RemoveOnly)
+    property("preallocate", Kind::Boolean, "false", "log.preallocate")
+        .doc("Whether segment files are allocated at once."),
+    property(MODULE, Kind::Text, DEFAULT_MODULE, "")
         .acted_on()
-        .doc("The writer chooses offsets and leader epochs; set at creation, removing it promotes the topic."),
+        .doc("Name of the module that judges what is written."),
+    property(EXACT, Kind::Boolean, "false", "").change(Change::RemoveOnly).acted_on().doc(
+        "The writer chooses offsets and leader epochs; set at creation, removing it promotes the topic.",
+    ),
     property(REWIND, Kind::Word(&["refuse", "truncate"]), "refuse", "")
         .acted_on()
         .doc("Whether a truncation of the source is refused or followed."),

@@ -57,7 +57,8 @@ impl Settings {
             rewind_truncate: text(values, properties::REWIND) == "truncate",
             validate_exact_records: text(values, properties::VALIDATION) == "records",
             may_rewrite: text(values, properties::REWRITE) == "allow",
-            source_topic_id: crate::topic_id::parse(text(values, properties::SOURCE_TOPIC_ID)).unwrap_or_default(),
+            source_topic_id: crate::topic_id::parse(text(values, properties::SOURCE_TOPIC_ID))
+                .unwrap_or_default(),
             module: text(values, properties::MODULE).to_owned(),
             compacted: properties::items(text(values, "cleanup.policy")).any(|word| word == "compact"),
             log_append_time: text(values, "message.timestamp.type") == "LogAppendTime",
@@ -86,13 +87,16 @@ impl Settings {
 /// The value of a property: the topic's own, else the table's default.
 #[must_use]
 pub(crate) fn text<'a>(values: &'a Values, name: &str) -> &'a str {
-    let default = || properties::PROPERTIES.iter().find(|property| property.name == name).map_or("", |it| it.default);
+    let default =
+        || properties::PROPERTIES.iter().find(|property| property.name == name).map_or("", |it| it.default);
     values.get(name).map_or_else(default, |value| value.trim())
 }
 
 fn number<T: std::str::FromStr>(values: &Values, name: &str) -> Result<T, ApiError> {
     let value = text(values, name);
-    value.parse().map_err(|_| ApiError::config(format!("topic property {name} must be a number, value=`{value}`")))
+    value
+        .parse()
+        .map_err(|_| ApiError::config(format!("topic property {name} must be a number, value=`{value}`")))
 }
 
 #[cfg(test)]

@@ -13,7 +13,11 @@ pub fn format(id: Uuid) -> String {
     let number = id.as_u128();
     let mut text = String::with_capacity(CHARACTERS);
     for index in 0..CHARACTERS {
-        let six = if index + 1 == CHARACTERS { (number & 0b11) << 4 } else { (number >> (122 - 6 * index)) & 0b11_1111 };
+        let six = if index + 1 == CHARACTERS {
+            (number & 0b11) << 4
+        } else {
+            (number >> (122 - 6 * index)) & 0b11_1111
+        };
         let letter = usize::try_from(six).ok().and_then(|at| ALPHABET.get(at)).copied().unwrap_or(b'A');
         text.push(char::from(letter));
     }
@@ -60,7 +64,13 @@ mod tests {
             let id = Uuid::from_u128(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
             assert_eq!(parse(&format(id)), Some(id));
         }
-        for bad in ["", "AAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAB", "AAAAAAAAAAAAAAAAAAAA+A"] {
+        for bad in [
+            "",
+            "AAAAAAAAAAAAAAAAAAAAA",
+            "AAAAAAAAAAAAAAAAAAAAAAA",
+            "AAAAAAAAAAAAAAAAAAAAAB",
+            "AAAAAAAAAAAAAAAAAAAA+A",
+        ] {
             assert_eq!(parse(bad), None, "{bad}");
         }
     }

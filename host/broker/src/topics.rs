@@ -53,7 +53,12 @@ pub(crate) async fn create(shared: &Shared, new: NewTopic, validate_only: bool) 
         return Err(error);
     }
     put(shared, &made)?;
-    tracing::info!(topic = made.name, partitions = made.partitions, exact = made.settings.exact, "topic created");
+    tracing::info!(
+        topic = made.name,
+        partitions = made.partitions,
+        exact = made.settings.exact,
+        "topic created"
+    );
     Ok(Arc::unwrap_or_clone(made))
 }
 
@@ -81,7 +86,8 @@ pub(crate) async fn alter(
     let settings = Settings::read(&values)?;
     check_module(shared, &settings)?;
     check_change(topic, &settings, &values, change.by_mirror)?;
-    let altered = Topic { settings, values, generation: topic.generation.saturating_add(1), ..Topic::clone(topic) };
+    let altered =
+        Topic { settings, values, generation: topic.generation.saturating_add(1), ..Topic::clone(topic) };
     let promotes = topic.settings.exact || topic.state == State::Promoting;
     if promotes && !altered.settings.exact {
         return promotion::promote(shared, altered, change.validate_only).await;
@@ -98,7 +104,8 @@ pub(crate) async fn grow(shared: &Shared, change: Change<'_>, count: i32) -> Res
     let snapshot = shared.catalogue.snapshot();
     let topic = snapshot.topic(change.topic).ok_or_else(|| ApiError::unknown_topic(change.topic))?;
     if topic.settings.exact && !change.by_mirror {
-        let text = format!("partitions of an exact topic are added by its mirror only, topic=`{}`", topic.name);
+        let text =
+            format!("partitions of an exact topic are added by its mirror only, topic=`{}`", topic.name);
         return Err(ApiError::policy(text));
     }
     let total = partition_count(shared, count)?;
@@ -182,18 +189,27 @@ fn check_module(shared: &Shared, settings: &Settings) -> Result<(), ApiError> {
     if shared.judges.knows(name) {
         return Ok(());
     }
-    let text = format!("topic property {} must name a module that this host holds, value=`{name}`", properties::MODULE);
+    let text = format!(
+        "topic property {} must name a module that this host holds, value=`{name}`",
+        properties::MODULE
+    );
     Err(ApiError::config(text))
 }
 
-fn check_change(topic: &Topic, settings: &Settings, values: &Values, by_mirror: bool) -> Result<(), ApiError> {
+fn check_change(
+    topic: &Topic,
+    settings: &Settings,
+    values: &Values,
+    by_mirror: bool,
+) -> Result<(), ApiError> {
     let was_exact = topic.settings.exact;
     if !was_exact && settings.exact {
         let text = format!("topic property {} can be set at creation only", properties::EXACT);
         return Err(ApiError::config(text));
     }
     for property in PROPERTIES {
-        if crate::settings::text(&topic.values, property.name) == crate::settings::text(values, property.name) {
+        if crate::settings::text(&topic.values, property.name) == crate::settings::text(values, property.name)
+        {
             continue;
         }
         match property.change {

@@ -75,7 +75,9 @@ impl Line {
             last_offset: header.last_offset(),
             records: header.record_count,
             leader_epoch: header.leader_epoch,
-            codec: attributes.codec().map_or_else(|number| format!("unknown {number}"), |codec| codec.to_string()),
+            codec: attributes
+                .codec()
+                .map_or_else(|number| format!("unknown {number}"), |codec| codec.to_string()),
             timestamp_type: match attributes.timestamp_type() {
                 TimestampType::CreateTime => "CreateTime",
                 TimestampType::LogAppendTime => "LogAppendTime",
@@ -93,7 +95,11 @@ impl Line {
 
     fn text(&self) -> String {
         let last = self.last_offset.map_or_else(|| "?".to_owned(), |last| last.to_string());
-        let flags = [(self.transactional, " transactional"), (self.control, " control"), (!self.crc_ok, " CRC DIFFERS")];
+        let flags = [
+            (self.transactional, " transactional"),
+            (self.control, " control"),
+            (!self.crc_ok, " CRC DIFFERS"),
+        ];
         let flags: String = flags.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
         format!(
             "{} position {} bytes {} offsets {}..={last} records {} epoch {} codec {} {} {} producer {} {} {} crc {}{flags}",

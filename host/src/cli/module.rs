@@ -38,7 +38,8 @@ impl Module {
         let shown = file.display();
         let bytes = std::fs::read(&file).with_context(|| format!("cannot read, file=`{shown}`"))?;
         let engine = engine::Engine::new(engine::Limits::default())?;
-        let module = engine::Module::load(&engine, &bytes).with_context(|| format!("cannot be used, file=`{shown}`"))?;
+        let module = engine::Module::load(&engine, &bytes)
+            .with_context(|| format!("cannot be used, file=`{shown}`"))?;
         let inspected = Inspected::new(module.inspect());
         output.write(&inspected, || inspected.text())
     }

@@ -113,7 +113,12 @@ impl<'a> Target<'a> {
         let topic = answer.topics.first().context("the broker's answer names no topic")?;
         check(topic.error_code, None).with_context(|| format!("topic `{}`", asked.topic))?;
         let known = topic.partitions.iter().any(|partition| partition.partition_index == asked.partition);
-        anyhow::ensure!(known, "topic `{}` has no such partition, partition=`{}`", asked.topic, asked.partition);
+        anyhow::ensure!(
+            known,
+            "topic `{}` has no such partition, partition=`{}`",
+            asked.topic,
+            asked.partition
+        );
         let version = broker.versions().highest(ApiKey::Produce, VERSIONS.0, VERSIONS.1)?;
         Ok(Self { broker, asked, version })
     }
@@ -134,7 +139,8 @@ impl<'a> Target<'a> {
         for (delta, line) in (0_i32..).zip(lines) {
             builder = builder.record(NewRecord::new(delta, now_ms).value(line.as_bytes()));
         }
-        let batch = builder.build().map_err(|error| anyhow::anyhow!("the lines do not fit a batch: {error}"))?;
+        let batch =
+            builder.build().map_err(|error| anyhow::anyhow!("the lines do not fit a batch: {error}"))?;
         let end = base.saturating_add(i64::try_from(lines.len())?);
         let order = self.order(before.end, before.last_epoch, end.max(before.end));
         let answer = self.send(&order, Some(batch)).await?;
@@ -156,7 +162,11 @@ impl<'a> Target<'a> {
         }
     }
 
-    async fn send(&self, order: &RequestTag, records: Option<Vec<u8>>) -> anyhow::Result<PartitionProduceResponse> {
+    async fn send(
+        &self,
+        order: &RequestTag,
+        records: Option<Vec<u8>>,
+    ) -> anyhow::Result<PartitionProduceResponse> {
         let mut partition = PartitionProduceData::default()
             .with_index(self.asked.partition)
             .with_records(records.map(bytes::Bytes::from));
@@ -167,7 +177,11 @@ impl<'a> Target<'a> {
         let request =
             ProduceRequest::default().with_acks(-1).with_timeout_ms(TIMEOUT_MS).with_topic_data(vec![topic]);
         let answer = self.broker.send(self.version, &request).await?;
-        let part = answer.responses.into_iter().next().and_then(|topic| topic.partition_responses.into_iter().next());
+        let part = answer
+            .responses
+            .into_iter()
+            .next()
+            .and_then(|topic| topic.partition_responses.into_iter().next());
         part.context("the broker's answer names no partition")
     }
 }

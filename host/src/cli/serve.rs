@@ -12,9 +12,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use verbatim::Modules;
 use verbatim::broker::{Broker, Config, FlushPolicy};
 
+use super::Usage;
 use super::file;
 use super::output::Output;
-use super::Usage;
 
 /// Threads for reading from the disk at most; each costs address space.
 const BLOCKING_THREADS_MAX: usize = 16;
@@ -82,7 +82,10 @@ impl Serve {
     }
 
     fn config(self, file: file::Serve) -> anyhow::Result<Config> {
-        let data = self.data.or(file.data).ok_or_else(|| Usage("--data is missing: the folder of the data".to_owned()))?;
+        let data = self
+            .data
+            .or(file.data)
+            .ok_or_else(|| Usage("--data is missing: the folder of the data".to_owned()))?;
         let listen = self.listen.or(file.listen).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 9092)));
         let mut config = Config::new(data, listen);
         config.advertise = self.advertise.or(file.advertise).map(|text| host_port(&text)).transpose()?;
@@ -92,8 +95,10 @@ impl Serve {
         config.flush_interval = interval_ms.map_or(config.flush_interval, Duration::from_millis);
         config.append_threads = self.append_threads.or(file.append_threads);
         let limits = &mut config.limits;
-        limits.inflate_bytes_max = self.inflate_bytes_max.or(file.inflate_bytes_max).unwrap_or(limits.inflate_bytes_max);
-        limits.connections_max = self.connections_max.or(file.connections_max).unwrap_or(limits.connections_max);
+        limits.inflate_bytes_max =
+            self.inflate_bytes_max.or(file.inflate_bytes_max).unwrap_or(limits.inflate_bytes_max);
+        limits.connections_max =
+            self.connections_max.or(file.connections_max).unwrap_or(limits.connections_max);
         if config.node_id < 0 {
             return Err(Usage(format!("--node-id must be 0 or more, node-id=`{}`", config.node_id)).into());
         }
@@ -119,7 +124,8 @@ struct StartedModule {
 }
 
 async fn serve(config: Config, modules: Modules, output: Output) -> anyhow::Result<()> {
-    let (mut terminated, mut interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (mut terminated, mut interrupted) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let started = modules.iter().map(|(name, module)| StartedModule {
         name: name.to_owned(),
         version: module.description.version.clone(),
@@ -146,8 +152,11 @@ async fn serve(config: Config, modules: Modules, output: Output) -> anyhow::Resu
 
 impl Started {
     fn line(&self) -> String {
-        let modules: Vec<String> =
-            self.modules.iter().map(|module| format!("{} {} sha256:{}", module.name, module.version, module.sha256)).collect();
+        let modules: Vec<String> = self
+            .modules
+            .iter()
+            .map(|module| format!("{} {} sha256:{}", module.name, module.version, module.sha256))
+            .collect();
         format!(
             "verbatim {} serves on {}, data {}, module {}",
             self.version,
@@ -169,7 +178,9 @@ fn flush_policy(text: &str) -> Result<FlushPolicy, String> {
 
 fn named_file(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), PathBuf::from(path))),
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok((name.to_owned(), PathBuf::from(path)))
+        }
         _ => Err("expected NAME=FILE".to_owned()),
     }
 }

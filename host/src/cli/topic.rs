@@ -171,7 +171,9 @@ async fn own_properties(broker: &Connection, name: &str) -> anyhow::Result<BTree
     let result = answer.results.first().context("the broker's answer describes nothing")?;
     check(result.error_code, result.error_message.as_ref())?;
     let own = result.configs.iter().filter(|row| row.config_source == FROM_TOPIC);
-    Ok(own.map(|row| (row.name.to_string(), row.value.as_ref().map(ToString::to_string).unwrap_or_default())).collect())
+    Ok(own
+        .map(|row| (row.name.to_string(), row.value.as_ref().map(ToString::to_string).unwrap_or_default()))
+        .collect())
 }
 
 fn partitions(topic: &MetadataResponseTopic) -> Vec<DescribedPartition> {
@@ -192,9 +194,14 @@ impl Described {
     fn text(&self) -> String {
         let mut rows = vec![vec!["PARTITION".to_owned(), "LEADER".to_owned(), "LEADER EPOCH".to_owned()]];
         rows.extend(self.partitions.iter().map(|partition| {
-            vec![partition.partition.to_string(), partition.leader.to_string(), partition.leader_epoch.to_string()]
+            vec![
+                partition.partition.to_string(),
+                partition.leader.to_string(),
+                partition.leader_epoch.to_string(),
+            ]
         }));
-        let properties: Vec<String> = self.properties.iter().map(|(key, value)| format!("\n{key}={value}")).collect();
+        let properties: Vec<String> =
+            self.properties.iter().map(|(key, value)| format!("\n{key}={value}")).collect();
         format!("topic {}, id {}{}\n{}", self.name, self.id, properties.concat(), table(&rows))
     }
 }

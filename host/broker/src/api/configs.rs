@@ -65,19 +65,56 @@ pub(super) fn broker_rows(shared: &Shared) -> Vec<Row> {
         FlushPolicy::Never => "never",
     };
     let own = [
-        ("advertised.listeners", 7, format!("PLAINTEXT://{host}:{port}"), FROM_HOST, "Address that clients are told."),
-        ("auto.create.topics.enable", 1, "false".to_owned(), FROM_DEFAULT, "Topics are created by request only."),
-        ("default.replication.factor", 3, "1".to_owned(), FROM_DEFAULT, "Replicas of a topic that names none."),
+        (
+            "advertised.listeners",
+            7,
+            format!("PLAINTEXT://{host}:{port}"),
+            FROM_HOST,
+            "Address that clients are told.",
+        ),
+        (
+            "auto.create.topics.enable",
+            1,
+            "false".to_owned(),
+            FROM_DEFAULT,
+            "Topics are created by request only.",
+        ),
+        (
+            "default.replication.factor",
+            3,
+            "1".to_owned(),
+            FROM_DEFAULT,
+            "Replicas of a topic that names none.",
+        ),
         ("listeners", 7, format!("PLAINTEXT://{}", config.listen), FROM_HOST, "Address that is listened on."),
         ("log.dirs", 7, config.data.display().to_string(), FROM_HOST, "Data folder."),
         ("node.id", 3, config.node_id.to_string(), FROM_HOST, "This node's id."),
         ("num.partitions", 3, "1".to_owned(), FROM_DEFAULT, "Partitions of a topic that names none."),
-        ("socket.request.max.bytes", 3, config.limits.request_bytes_max.to_string(), FROM_DEFAULT, "Largest request."),
-        ("verbatim.flush", 2, flush.to_owned(), FROM_HOST, "When an append counts as kept: always, interval, never."),
+        (
+            "socket.request.max.bytes",
+            3,
+            config.limits.request_bytes_max.to_string(),
+            FROM_DEFAULT,
+            "Largest request.",
+        ),
+        (
+            "verbatim.flush",
+            2,
+            flush.to_owned(),
+            FROM_HOST,
+            "When an append counts as kept: always, interval, never.",
+        ),
     ];
-    let own = own.into_iter().map(|(name, kind, value, source, doc)| broker_row(name, kind, value, source, doc));
+    let own =
+        own.into_iter().map(|(name, kind, value, source, doc)| broker_row(name, kind, value, source, doc));
     let twins = PROPERTIES.iter().filter(|property| !property.twin.is_empty()).map(|property| {
-        broker_row(property.twin, property.type_number(), property.default.to_owned(), FROM_DEFAULT, property.doc)
+        broker_row(
+            property.twin,
+            property.type_number(),
+            property.default.to_owned(),
+            FROM_DEFAULT,
+            property.doc,
+        )
     });
     own.chain(twins).collect()
 }

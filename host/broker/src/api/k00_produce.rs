@@ -62,7 +62,11 @@ struct Common {
 }
 
 /// Queues every part of the request; the future waits for what comes of them.
-pub(super) async fn admit(shared: &Arc<Shared>, context: RequestContext, request: ProduceRequest) -> ReplyFuture {
+pub(super) async fn admit(
+    shared: &Arc<Shared>,
+    context: RequestContext,
+    request: ProduceRequest,
+) -> ReplyFuture {
     let common = Common {
         acks: request.acks,
         version: context.head.version,
@@ -113,8 +117,9 @@ async fn queue(
     part: PartitionProduceData,
 ) -> Result<Waiting, ApiError> {
     shared.find(topic, part.index)?;
-    let tag = tag::request_tag(&part)
-        .map_err(|error| ApiError::new(ErrorCode::InvalidRequest, format!("{error}, topic=`{}`", topic.name)))?;
+    let tag = tag::request_tag(&part).map_err(|error| {
+        ApiError::new(ErrorCode::InvalidRequest, format!("{error}, topic=`{}`", topic.name))
+    })?;
     let records = part.records.unwrap_or_default();
     let (batches, framing) = Incoming::split(&records);
     let request = request(topic, common, framing, tag.as_ref());
@@ -202,7 +207,9 @@ fn partition_answer(index: i32, outcome: Outcome) -> PartitionProduceResponse {
                 .with_base_offset(-1)
                 .with_log_append_time_ms(-1)
                 .with_log_start_offset(-1)
-                .with_record_errors(batch.map(|batch| record_error(batch, text.clone())).into_iter().collect())
+                .with_record_errors(
+                    batch.map(|batch| record_error(batch, text.clone())).into_iter().collect(),
+                )
                 .with_error_message(text)
         }
     };

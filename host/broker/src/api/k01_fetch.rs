@@ -61,7 +61,8 @@ pub(super) async fn handle(shared: &Shared, version: i16, request: FetchRequest)
     let wait_ms = u64::try_from(request.max_wait_ms).unwrap_or(0).min(shared.config.limits.fetch_wait_ms_max);
     let until = Instant::now() + Duration::from_millis(wait_ms);
     let parts = poll(Arc::from(wanted.as_slice()), max_bytes, min_bytes, until).await;
-    let mut answers = wanted.iter().map(|wanted| wanted.index).zip(parts).map(|(index, part)| answered(index, part));
+    let mut answers =
+        wanted.iter().map(|wanted| wanted.index).zip(parts).map(|(index, part)| answered(index, part));
     let topics = topics.into_iter().map(|(name, id, count)| {
         let partitions = answers.by_ref().take(count).collect();
         FetchableTopicResponse::default().with_topic(name).with_topic_id(id).with_partitions(partitions)
@@ -106,8 +107,8 @@ async fn poll(wanted: Arc<[Wanted]>, max_bytes: usize, min_bytes: usize, until: 
             reader.watch(&waiter);
         }
         let parts = read_all(&wanted, max_bytes).await;
-        let done = is_enough(&parts, min_bytes)
-            || tokio::time::timeout_at(until, waiter.notified()).await.is_err();
+        let done =
+            is_enough(&parts, min_bytes) || tokio::time::timeout_at(until, waiter.notified()).await.is_err();
         for reader in wanted.iter().filter_map(|one| one.reader.as_ref().ok()) {
             reader.unwatch(&waiter);
         }
@@ -119,12 +120,16 @@ async fn poll(wanted: Arc<[Wanted]>, max_bytes: usize, min_bytes: usize, until: 
 
 fn is_enough(parts: &Parts, min_bytes: usize) -> bool {
     let told = |part: &Result<Part, ApiError>| part.as_ref().map_or(true, |part| part.diverging.is_some());
-    let bytes: usize = parts.iter().filter_map(|part| part.as_ref().ok()).map(|part| part.records.len()).sum();
+    let bytes: usize =
+        parts.iter().filter_map(|part| part.as_ref().ok()).map(|part| part.records.len()).sum();
     bytes >= min_bytes || parts.iter().any(told)
 }
 
 async fn read_all(wanted: &Arc<[Wanted]>, max_bytes: usize) -> Parts {
-    let ruled: Vec<_> = wanted.iter().map(|one| one.reader.clone().and_then(|reader| fetch::rule(&reader, one.ask))).collect();
+    let ruled: Vec<_> = wanted
+        .iter()
+        .map(|one| one.reader.clone().and_then(|reader| fetch::rule(&reader, one.ask)))
+        .collect();
     if !ruled.iter().any(|ruled| matches!(ruled, Ok(Ruled::Read(_)))) {
         return ruled.into_iter().map(|ruled| ruled.and_then(nothing_to_read)).collect();
     }
@@ -169,7 +174,8 @@ fn read_blocking(wanted: &[Wanted], ruled: Vec<Result<Ruled, ApiError>>, max_byt
 }
 
 fn answered(index: i32, part: Result<Part, ApiError>) -> PartitionData {
-    let answer = PartitionData::default().with_partition_index(index).with_preferred_read_replica(BrokerId(-1));
+    let answer =
+        PartitionData::default().with_partition_index(index).with_preferred_read_replica(BrokerId(-1));
     match part {
         Ok(part) => {
             let diverging = part.diverging.map_or_else(EpochEndOffset::default, |answer| {

@@ -12,7 +12,9 @@
 use std::sync::Arc;
 
 use kafka_protocol::messages::list_offsets_request::ListOffsetsPartition;
-use kafka_protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
+use kafka_protocol::messages::list_offsets_response::{
+    ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
+};
 use kafka_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
 use verbatim_log::{LogError, TimestampHit, View};
 use verbatim_wire::error::ErrorCode;
@@ -31,7 +33,14 @@ const READ_COMMITTED: i8 = 1;
 
 const NOWHERE: TimestampHit = TimestampHit { offset: -1, timestamp: -1, leader_epoch: -1 };
 
-pub(super) async fn handle(shared: &Shared, request: ListOffsetsRequest) -> ListOffsetsResponse {
+/// The first version that tells leader epochs; in others they cannot be said.
+const EPOCHS_FROM: i16 = 4;
+
+pub(super) async fn handle(
+    shared: &Shared,
+    version: i16,
+    request: ListOffsetsRequest,
+) -> ListOffsetsResponse {
     let snapshot = shared.catalogue.snapshot();
     let committed = request.isolation_level == READ_COMMITTED;
     let mut topics = Vec::with_capacity(request.topics.len());
@@ -43,7 +52,7 @@ pub(super) async fn handle(shared: &Shared, request: ListOffsetsRequest) -> List
                 Ok(topic) => find(shared, topic, partition, committed).await,
                 Err(error) => Err(error.clone()),
             };
-            partitions.push(answered(partition, found));
+            partitions.push(answered(version, partition, found));
         }
         topics.push(ListOffsetsTopicResponse::default().with_name(asked.name).with_partitions(partitions));
     }
@@ -62,7 +71,9 @@ async fn find(
     let bound = if committed { view.stable_offset } else { view.high_watermark };
     match asked.timestamp {
         LATEST => Ok(TimestampHit { offset: bound, leader_epoch: view.shown_epoch, ..NOWHERE }),
-        EARLIEST | EARLIEST_LOCAL => Ok(TimestampHit { offset: view.start, leader_epoch: start_epoch(&view), ..NOWHERE }),
+        EARLIEST | EARLIEST_LOCAL => {
+            Ok(TimestampHit { offset: view.start, leader_epoch: start_epoch(&view), ..NOWHERE })
+        }
         LATEST_TIERED => Ok(NOWHERE),
         timestamp if timestamp >= 0 || timestamp == MAX_TIMESTAMP => {
             search(shared, reader, timestamp, bound).await.map(|hit| hit.unwrap_or(NOWHERE))
@@ -96,14 +107,19 @@ async fn search(
             reader.log.offset_for_timestamp(timestamp, bound, &inflate)
         }
     });
-    let found = searching.await.map_err(|error| ApiError::new(ErrorCode::UnknownServerError, error.to_string()))?;
+    let found =
+        searching.await.map_err(|error| ApiError::new(ErrorCode::UnknownServerError, error.to_string()))?;
     found.map_err(|error| {
         tracing::error!(%error, "searching by timestamp failed");
         ApiError::storage(error.to_string())
     })
 }
 
-fn answered(asked: &ListOffsetsPartition, found: Result<TimestampHit, ApiError>) -> ListOffsetsPartitionResponse {
+fn answered(
+    version: i16,
+    asked: &ListOffsetsPartition,
+    found: Result<TimestampHit, ApiError>,
+) -> ListOffsetsPartitionResponse {
     let (code, hit) = match found {
         Ok(hit) => (0, hit),
         Err(error) => (error.code.number(), NOWHERE),
@@ -113,5 +129,5 @@ fn answered(asked: &ListOffsetsPartition, found: Result<TimestampHit, ApiError>)
         .with_error_code(code)
         .with_offset(hit.offset)
         .with_timestamp(hit.timestamp)
-        .with_leader_epoch(hit.leader_epoch)
+        .with_leader_epoch(if version >= EPOCHS_FROM { hit.leader_epoch } else { -1 })
 }

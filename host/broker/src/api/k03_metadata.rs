@@ -67,7 +67,9 @@ fn partition(shared: &Shared, topic: &Topic, index: u32) -> MetadataResponsePart
         .with_partition_index(i32::try_from(index).unwrap_or(i32::MAX))
         .with_replica_nodes(vec![node]);
     match shared.partition(topic, index) {
-        Ok(partition) => answer.with_leader_id(node).with_leader_epoch(partition.shown_epoch()).with_isr_nodes(vec![node]),
+        Ok(partition) => {
+            answer.with_leader_id(node).with_leader_epoch(partition.shown_epoch()).with_isr_nodes(vec![node])
+        }
         Err(_) => answer
             .with_error_code(ErrorCode::LeaderNotAvailable.number())
             .with_leader_id(BrokerId(-1))

@@ -35,7 +35,8 @@ pub(super) fn handle(version: i16, request: FindCoordinatorRequest) -> FindCoord
             .with_error_code(code)
             .with_error_message(text.clone())
     };
-    FindCoordinatorResponse::default().with_coordinators(request.coordinator_keys.into_iter().map(answer).collect())
+    FindCoordinatorResponse::default()
+        .with_coordinators(request.coordinator_keys.into_iter().map(answer).collect())
 }
 
 fn refusal(key_type: i8) -> ApiError {
@@ -44,7 +45,9 @@ fn refusal(key_type: i8) -> ApiError {
         1 => "transactions",
         2 => "share groups",
         _ => {
-            let text = format!("key_type must be 0 (group), 1 (transaction) or 2 (share group), key_type=`{key_type}`");
+            let text = format!(
+                "key_type must be 0 (group), 1 (transaction) or 2 (share group), key_type=`{key_type}`"
+            );
             return ApiError::new(ErrorCode::InvalidRequest, text);
         }
     };

@@ -33,7 +33,8 @@ pub(super) async fn handle(shared: &Shared, request: CreateTopicsRequest) -> Cre
     for topic in request.topics {
         let name = topic.name.clone();
         let twice = named.get(&name).is_some_and(|count| *count > 1);
-        let made = if twice { Err(named_twice(&name)) } else { create(shared, topic, request.validate_only).await };
+        let made =
+            if twice { Err(named_twice(&name)) } else { create(shared, topic, request.validate_only).await };
         answers.push(answer(name, made));
     }
     CreateTopicsResponse::default().with_topics(answers)
@@ -41,11 +42,15 @@ pub(super) async fn handle(shared: &Shared, request: CreateTopicsRequest) -> Cre
 
 async fn create(shared: &Shared, asked: CreatableTopic, validate_only: bool) -> Result<Topic, ApiError> {
     if !asked.assignments.is_empty() {
-        let text = format!("replica assignments are not possible with one node, topic=`{}`", asked.name.as_str());
+        let text =
+            format!("replica assignments are not possible with one node, topic=`{}`", asked.name.as_str());
         return Err(ApiError::new(ErrorCode::InvalidReplicaAssignment, text));
     }
     if !matches!(asked.replication_factor, -1 | 1) {
-        let text = format!("replication_factor must be -1 or 1 with one node, replication_factor=`{}`", asked.replication_factor);
+        let text = format!(
+            "replication_factor must be -1 or 1 with one node, replication_factor=`{}`",
+            asked.replication_factor
+        );
         return Err(ApiError::new(ErrorCode::InvalidReplicationFactor, text));
     }
     let mut values = Values::new();
@@ -63,7 +68,10 @@ async fn create(shared: &Shared, asked: CreatableTopic, validate_only: bool) -> 
 }
 
 fn named_twice(name: &TopicName) -> ApiError {
-    ApiError::new(ErrorCode::InvalidRequest, format!("a request may name a topic once, topic=`{}`", name.as_str()))
+    ApiError::new(
+        ErrorCode::InvalidRequest,
+        format!("a request may name a topic once, topic=`{}`", name.as_str()),
+    )
 }
 
 fn answer(name: TopicName, made: Result<Topic, ApiError>) -> CreatableTopicResult {

@@ -20,7 +20,11 @@ use crate::topics;
 /// From this version on a request carries names or ids.
 const IDS_FROM: i16 = 6;
 
-pub(super) async fn handle(shared: &Shared, version: i16, request: DeleteTopicsRequest) -> DeleteTopicsResponse {
+pub(super) async fn handle(
+    shared: &Shared,
+    version: i16,
+    request: DeleteTopicsRequest,
+) -> DeleteTopicsResponse {
     let asked = if version >= IDS_FROM {
         request.topics
     } else {
@@ -44,7 +48,11 @@ async fn delete(shared: &Shared, asked: DeleteTopicState) -> DeletableTopicResul
         Ok((name, id)) => (Some(TopicName(StrBytes::from_string(name))), id),
         Err(_) => (asked.name, asked.topic_id),
     };
-    DeletableTopicResult::default().with_name(name).with_topic_id(id).with_error_code(code).with_error_message(text)
+    DeletableTopicResult::default()
+        .with_name(name)
+        .with_topic_id(id)
+        .with_error_code(code)
+        .with_error_message(text)
 }
 
 fn find(shared: &Shared, asked: &DeleteTopicState) -> Result<String, ApiError> {
@@ -55,6 +63,9 @@ fn find(shared: &Shared, asked: &DeleteTopicState) -> Result<String, ApiError> {
             let found = snapshot.topic_by_id(asked.topic_id).map(|topic| topic.name.clone());
             found.ok_or_else(|| ApiError::unknown_topic_id(asked.topic_id))
         }
-        _ => Err(ApiError::new(ErrorCode::InvalidRequest, "a topic to delete must carry either a name or an id")),
+        _ => Err(ApiError::new(
+            ErrorCode::InvalidRequest,
+            "a topic to delete must carry either a name or an id",
+        )),
     }
 }

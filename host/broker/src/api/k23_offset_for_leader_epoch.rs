@@ -8,7 +8,9 @@
 //! Left out: nothing; the replica id is not looked at.
 
 use kafka_protocol::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;
-use kafka_protocol::messages::offset_for_leader_epoch_response::{EpochEndOffset, OffsetForLeaderTopicResult};
+use kafka_protocol::messages::offset_for_leader_epoch_response::{
+    EpochEndOffset, OffsetForLeaderTopicResult,
+};
 use kafka_protocol::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
 use verbatim_contract::EpochAnswer;
 

@@ -32,14 +32,21 @@ pub(super) async fn handle(shared: &Shared, request: AlterConfigsRequest) -> Alt
     AlterConfigsResponse::default().with_responses(answers)
 }
 
-async fn alter(shared: &Shared, resource: &AlterConfigsResource, validate_only: bool) -> Result<(), ApiError> {
+async fn alter(
+    shared: &Shared,
+    resource: &AlterConfigsResource,
+    validate_only: bool,
+) -> Result<(), ApiError> {
     super::only_topics(resource.resource_type)?;
     let change = Change { topic: resource.resource_name.as_str(), by_mirror: false, validate_only };
     topics::alter(shared, change, |values| {
         let mut replaced = Values::new();
         for config in &resource.configs {
             let Some(value) = &config.value else {
-                return Err(ApiError::config(format!("topic property {} has no value, expected one", config.name.as_str())));
+                return Err(ApiError::config(format!(
+                    "topic property {} has no value, expected one",
+                    config.name.as_str()
+                )));
             };
             replaced.insert(config.name.to_string(), value.trim().to_owned());
         }

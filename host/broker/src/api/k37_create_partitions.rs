@@ -23,7 +23,9 @@ pub(super) async fn handle(shared: &Shared, request: CreatePartitionsRequest) ->
     for topic in request.topics {
         let twice = names.iter().filter(|name| **name == topic.name).count() > 1;
         let grown = match &marked {
-            Ok(_) if twice => Err(ApiError::new(ErrorCode::InvalidRequest, "a request may name a topic once")),
+            Ok(_) if twice => {
+                Err(ApiError::new(ErrorCode::InvalidRequest, "a request may name a topic once"))
+            }
             Ok(marked) => grow(shared, &topic, *marked, request.validate_only).await,
             Err(error) => Err(error.clone()),
         };
@@ -41,7 +43,8 @@ async fn grow(
     validate_only: bool,
 ) -> Result<(), ApiError> {
     if asked.assignments.is_some() {
-        let text = format!("replica assignments are not possible with one node, topic=`{}`", asked.name.as_str());
+        let text =
+            format!("replica assignments are not possible with one node, topic=`{}`", asked.name.as_str());
         return Err(ApiError::new(ErrorCode::InvalidReplicaAssignment, text));
     }
     topics::grow(shared, Change { topic: asked.name.as_str(), by_mirror, validate_only }, asked.count).await

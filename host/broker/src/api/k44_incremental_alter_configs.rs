@@ -73,7 +73,9 @@ fn apply(values: &mut Values, config: &AlterableConfig) -> Result<(), ApiError> 
     };
     match config.config_operation {
         SET if name == properties::EXACT && value()? != "false" => {
-            let text = format!("topic property {name} can be set at creation only; afterwards it can be deleted or set to false");
+            let text = format!(
+                "topic property {name} can be set at creation only; afterwards it can be deleted or set to false"
+            );
             return Err(ApiError::config(text));
         }
         SET => {
@@ -84,7 +86,10 @@ fn apply(values: &mut Values, config: &AlterableConfig) -> Result<(), ApiError> 
         }
         operation @ (APPEND | SUBTRACT) => {
             if !matches!(property.kind, Kind::Words(_) | Kind::List) {
-                let text = format!("append and subtract need a list, but topic property {name} is {}", property.type_name());
+                let text = format!(
+                    "append and subtract need a list, but topic property {name} is {}",
+                    property.type_name()
+                );
                 return Err(ApiError::config(text));
             }
             let changed: Vec<&str> = properties::items(value()?).collect();

@@ -15,13 +15,20 @@ use crate::shared::Shared;
 
 const BROKERS: i8 = 1;
 
-pub(super) fn handle(shared: &Shared, version: i16, request: &DescribeClusterRequest) -> DescribeClusterResponse {
+pub(super) fn handle(
+    shared: &Shared,
+    version: i16,
+    request: &DescribeClusterRequest,
+) -> DescribeClusterResponse {
     let answer = DescribeClusterResponse::default()
         .with_cluster_id(StrBytes::from_string(shared.catalogue.snapshot().cluster_id.clone()));
     if version >= 1 && request.endpoint_type != BROKERS {
         let text = format!("endpoint_type must be 1 (brokers), endpoint_type=`{}`", request.endpoint_type);
         let (code, text) = ApiError::new(ErrorCode::InvalidRequest, text).fields();
-        return answer.with_error_code(code).with_error_message(text).with_endpoint_type(request.endpoint_type);
+        return answer
+            .with_error_code(code)
+            .with_error_message(text)
+            .with_endpoint_type(request.endpoint_type);
     }
     let (host, port) = shared.advertised();
     answer.with_endpoint_type(BROKERS).with_controller_id(shared.node()).with_brokers(vec![

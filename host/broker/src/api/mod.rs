@@ -40,7 +40,9 @@ impl Service for Apis {
         match request {
             // Appends are queued now, in the order of the requests; everything else may happen when its turn to answer comes.
             Request::Produce(request) => k00_produce::admit(&shared, context, request).await,
-            other => Box::pin(async move { Reply::Answer(answer(&shared, context.head.version, other).await) }),
+            other => {
+                Box::pin(async move { Reply::Answer(answer(&shared, context.head.version, other).await) })
+            }
         }
     }
 }
@@ -50,7 +52,7 @@ async fn answer(shared: &Shared, version: i16, request: Request) -> Response {
         // Handled before; a second way to it would lose the order.
         Request::Produce(_) => Response::Produce(Default::default()),
         Request::Fetch(request) => k01_fetch::handle(shared, version, request).await.into(),
-        Request::ListOffsets(request) => k02_list_offsets::handle(shared, request).await.into(),
+        Request::ListOffsets(request) => k02_list_offsets::handle(shared, version, request).await.into(),
         Request::Metadata(request) => k03_metadata::handle(shared, version, request).into(),
         Request::FindCoordinator(request) => k10_find_coordinator::handle(version, request).into(),
         Request::ApiVersions(_) => k18_api_versions::handle().into(),
@@ -89,12 +91,15 @@ fn only_topics(resource_type: i8) -> Result<(), ApiError> {
     if resource_type == configs::TOPIC {
         return Ok(());
     }
-    let text = format!("resource_type must be 2 (topic), nothing else can be changed while the host runs, resource_type=`{resource_type}`");
+    let text = format!(
+        "resource_type must be 2 (topic), nothing else can be changed while the host runs, resource_type=`{resource_type}`"
+    );
     Err(ApiError::new(ErrorCode::InvalidRequest, text))
 }
 
 /// Inflates a stored batch's records for a search in them.
 fn inflate(codec: Codec, payload: &[u8], limit: usize) -> Result<Bytes, String> {
     let attributes = Attributes::default().with_codec(codec);
-    verbatim_compression::inflate(attributes, Bytes::copy_from_slice(payload), limit).map_err(|error| error.to_string())
+    verbatim_compression::inflate(attributes, Bytes::copy_from_slice(payload), limit)
+        .map_err(|error| error.to_string())
 }
