@@ -6,12 +6,13 @@ use std::sync::Arc;
 use verbatim_batch::{HEADER_LEN, Header};
 use verbatim_contract::EpochHistory;
 
+use crate::checked::{remove_file, sync_parent};
 use crate::facts::Facts;
 use crate::index::{Mark as IndexMark, relative};
 use crate::io::write_all;
 use crate::log::Log;
 use crate::open::remove_segment;
-use crate::segment::{Index, Segment};
+use crate::segment::{Index, Segment, remove_snapshots_above};
 use crate::walk::Stored;
 use crate::{ApplyError, Commit, Flush, LogError, Placed, cut};
 
@@ -322,8 +323,8 @@ impl Mark {
         log.segments.push(Arc::clone(&self.last));
         for segment in added.iter().rev().filter(|segment| !Arc::ptr_eq(segment, &self.last)) {
             remove_segment(&*log.io, &segment.names)?;
-            crate::checked::remove_file(&*log.io, &segment.names.producers)?;
         }
+        remove_snapshots_above(&*log.io, &log.folder, self.end)?;
         let last = &self.last;
         if let (Index::Growing(index), Some(mark)) = (&mut *last.index_mut(), &self.index) {
             index.go_back(mark);
@@ -332,6 +333,11 @@ impl Mark {
         last.set_length(self.length);
         let length = last.file.len().map_err(LogError::io("read the length", &last.names.log))?;
         if length != self.length {
+            if self.length == 0 {
+                // It may have been sealed meanwhile, and an empty segment with an index counts as damaged.
+                remove_file(&*log.io, &last.names.offsets)?;
+                sync_parent(&*log.io, &last.names.log)?;
+            }
             last.file.set_len(self.length).map_err(LogError::io("truncate", &last.names.log))?;
             // Else a power loss could bring back what was refused.
             last.file.sync().map_err(LogError::io("sync", &last.names.log))?;

@@ -17,25 +17,23 @@ use crate::view::floor;
 use crate::walk::{SMALL_WINDOW, Step, Walk};
 use crate::{ApplyError, Io, LogError, scan};
 
-/// Cuts the log to an end that is a batch boundary between its start and its end.
+/// Cuts the log to an end that is a batch boundary between its start and its end. What stays is durable afterwards, and
+/// the high watermark at the new end.
 pub(crate) fn cut(log: &mut Log, to: i64) -> Result<(), ApplyError> {
     let mut facts = Facts { cut: Some(to), end: to, ..log.facts.clone() };
     facts.epochs_mut().truncate(to);
-    if to == log.end && facts.epochs == log.facts.epochs {
-        return Ok(());
-    }
+    let cuts = to != log.end || facts.epochs != log.facts.epochs;
     // What stays is durable first: the end that the facts state must not be above the batches that a crash leaves.
-    if let Err(source) = log.sync_last().and_then(|()| log.persist(facts)) {
+    if let Err(source) = log.sync_last().and_then(|()| if cuts { log.persist(facts) } else { Ok(()) }) {
         return Err(match &log.offline {
             Some(reason) => ApplyError::Offline { reason: reason.as_ref().to_owned() },
             None => ApplyError::Failed { cut: None, source },
         });
     }
     log.generation = log.generation.saturating_add(1);
-    log.end = to;
-    log.high_watermark = log.high_watermark.min(to);
+    (log.end, log.high_watermark) = (to, to);
     log.publish();
-    if let Err(error) = finish(log, to) {
+    if cuts && let Err(error) = finish(log, to) {
         log.go_offline(&error);
         return Err(ApplyError::Offline { reason: error.to_string() });
     }
@@ -57,7 +55,7 @@ fn finish(log: &mut Log, to: i64) -> Result<(), LogError> {
         if let Some(file) = file {
             let index = Index::Growing(crate::index::Growing::default());
             let reopened = Segment::new(last.names.clone(), last.base, file, length, index);
-            let found = scan::scan(&reopened, length, last.base, log.config.index_interval_bytes, false)?;
+            let found = scan::scan(&reopened, length, last.base, i64::MAX, &log.config, false)?;
             if let Some(bad) = found.bad {
                 return Err(LogError::corrupt(&last.names.log, found.length, bad.detail));
             }
@@ -85,9 +83,7 @@ pub(crate) fn cut_files(io: &dyn Io, folder: &Path, to: i64, hint: u64) -> Resul
     for base in bases.iter().rev().filter(|base| **base >= to) {
         remove_segment(io, &Names::new(folder, *base))?;
     }
-    for offset in segment::named(io, folder, ".snapshot")?.into_iter().filter(|offset| *offset > to) {
-        remove_file(io, &Names::new(folder, offset).producers)?;
-    }
+    segment::remove_snapshots_above(io, folder, to)?;
     if let Some(base) = bases.iter().rev().find(|base| **base < to) {
         let names = Names::new(folder, *base);
         let (file, length) = open_file(io, &names.log)?;

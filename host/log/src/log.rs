@@ -97,10 +97,7 @@ impl Log {
     /// A failed flush takes the partition offline: what the disk holds is unknown until the log is opened again.
     pub fn flush(&mut self) -> Result<(), LogError> {
         self.check_online()?;
-        if let Err(error) = self.sync_last() {
-            self.go_offline(&error);
-            return Err(error);
-        }
+        self.sync_last()?;
         if self.high_watermark < self.end {
             self.high_watermark = self.end;
             self.publish();
@@ -368,9 +365,13 @@ impl Log {
         }
     }
 
+    /// Makes the last segment durable; those before it are.
     pub(crate) fn sync_last(&mut self) -> Result<(), LogError> {
-        if let Some(last) = self.segments.last().filter(|_| self.dirty) {
-            last.file.sync().map_err(LogError::io("sync", &last.names.log))?;
+        let Some(last) = self.segments.last().filter(|_| self.dirty) else { return Ok(()) };
+        if let Err(error) = last.file.sync().map_err(LogError::io("sync", &last.names.log)) {
+            // The system may have dropped what it could not write, and a second try would not notice.
+            self.go_offline(&error);
+            return Err(error);
         }
         self.dirty = false;
         Ok(())

@@ -158,7 +158,7 @@ fn open_sealed(io: &dyn Io, segment: &Segment, config: &Config) -> Result<i64, L
     let (names, length) = (&segment.names, segment.length());
     let mut sealed = Sealed::open(io, &names.offsets, &names.times, length)?;
     if sealed.is_none() {
-        let found = scan::scan(segment, length, segment.base, config.index_interval_bytes, true)?;
+        let found = scan::scan(segment, length, segment.base, i64::MAX, config, true)?;
         if let Some(bad) = found.bad {
             return Err(LogError::corrupt(&names.log, found.length, bad.detail));
         }
@@ -218,7 +218,7 @@ fn scanned_tail(
     let mut recovery = Recovery { clean: false, scanned_bytes: 0, cut_bytes: 0, end: 0, promoted: false };
     let mut end = stored.sealed_end;
     if let Some(last) = stored.segments.last().cloned() {
-        let found = scan_last(&last, config, &mut recovery)?;
+        let found = scan_last(&last, facts.start, config, &mut recovery)?;
         for entry in found.epochs.entries() {
             facts.shown_epoch = facts.shown_epoch.max(entry.epoch);
             if facts.epochs.last().is_none_or(|last| entry.epoch > last.epoch) {
@@ -239,9 +239,14 @@ fn scanned_tail(
 }
 
 /// Scans the last segment and cuts it where its whole batches end.
-fn scan_last(last: &Segment, config: &Config, recovery: &mut Recovery) -> Result<scan::Scan, LogError> {
+fn scan_last(
+    last: &Segment,
+    start: i64,
+    config: &Config,
+    recovery: &mut Recovery,
+) -> Result<scan::Scan, LogError> {
     let (path, length) = (&last.names.log, last.length());
-    let found = scan::scan(last, length, last.base, config.index_interval_bytes, true)?;
+    let found = scan::scan(last, length, last.base, start, config, true)?;
     if let Some(bad) = &found.bad {
         if !scan::is_torn(last, &found, bad, length)? {
             return Err(LogError::corrupt(

@@ -56,20 +56,21 @@ impl Log {
         Ok(())
     }
 
-    /// Removes segments that were rolled away before they were used.
+    /// Removes segments that were rolled away before they were used; their snapshots may still be needed.
     pub(crate) fn remove_unused(&mut self) -> Result<(), LogError> {
         while let Some(names) = self.unused.last() {
             remove_segment(&*self.io, names)?;
-            remove_file(&*self.io, &names.producers)?;
             self.unused.pop();
         }
         Ok(())
     }
 
-    /// Removes snapshots that belong to no segment.
+    /// Removes snapshots that no cut can need: all but those of segments and the last one at or before the start.
     pub(crate) fn remove_stray_snapshots(&self) -> Result<(), LogError> {
-        for offset in segment::named(&*self.io, &self.folder, ".snapshot")? {
-            if !self.segments.iter().any(|segment| segment.base == offset) {
+        let offsets = segment::named(&*self.io, &self.folder, ".snapshot")?;
+        let before_start = offsets.iter().copied().filter(|offset| *offset <= self.facts.start).max();
+        for offset in offsets {
+            if Some(offset) != before_start && !self.segments.iter().any(|segment| segment.base == offset) {
                 remove_file(&*self.io, &Names::new(&self.folder, offset).producers)?;
             }
         }

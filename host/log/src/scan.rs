@@ -12,7 +12,7 @@ use crate::producers::Producers;
 use crate::segment::{self, Names, Segment};
 use crate::view::floor;
 use crate::walk::{LARGE_WINDOW, SMALL_WINDOW, Step, Stored, Walk};
-use crate::{Io, LogError, snapshot};
+use crate::{Config, Io, LogError, snapshot};
 
 /// Lost writes read as zeros up to a multiple of this.
 const SECTOR: u64 = 512;
@@ -40,12 +40,13 @@ pub(crate) struct Bad {
 }
 
 /// Reads a segment of `limit` bytes from its first to its last, with checksums if asked for; its batches begin at or
-/// after `from`.
+/// after `from`. Epochs are those of batches that reach beyond `start`: others are dead and may have been cut.
 pub(crate) fn scan(
     segment: &Segment,
     limit: u64,
     from: i64,
-    interval: u32,
+    start: i64,
+    config: &Config,
     checked: bool,
 ) -> Result<Scan, LogError> {
     let window = if checked { LARGE_WINDOW } else { SMALL_WINDOW };
@@ -65,11 +66,12 @@ pub(crate) fn scan(
                 if found.bad.is_some() {
                     return Ok(found);
                 }
-                found.index.add(segment.base, &stored, interval);
+                found.index.add(segment.base, &stored, config.index_interval_bytes);
                 found.length = stored.end();
                 found.end = stored.next_offset();
                 let epoch = stored.header.leader_epoch;
-                if epoch >= 0 && found.epochs.last().is_none_or(|last| epoch > last.epoch) {
+                let lives = stored.next_offset() > start;
+                if lives && epoch >= 0 && found.epochs.last().is_none_or(|last| epoch > last.epoch) {
                     found.epochs.assign(epoch, stored.header.base_offset);
                 }
             }
@@ -93,7 +95,8 @@ fn judge(walk: &mut Walk<'_>, stored: &Stored, end: i64, checked: bool) -> Resul
 
 /// Whether a crash explains the bad place: nothing whole follows it, or writes in it were lost, which reads as zeros.
 pub(crate) fn is_torn(segment: &Segment, scan: &Scan, bad: &Bad, limit: u64) -> Result<bool, LogError> {
-    Ok(has_lost_sector(segment, scan.length, bad.until)? || !valid_follows(segment, scan, limit)?)
+    let until = bad.until.div_ceil(SECTOR).saturating_mul(SECTOR).min(limit);
+    Ok(has_lost_sector(segment, scan.length, until)? || !valid_follows(segment, scan, limit)?)
 }
 
 /// Whether a part of a sector in `from..until` is all zeros.

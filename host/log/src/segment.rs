@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::checked::remove_file;
 use crate::index::{Growing, Sealed, TimeEntry, relative};
 use crate::walk::{SMALL_WINDOW, Stored, Walk};
 use crate::{AbortedTransaction, File, Io, LogError};
@@ -158,4 +159,12 @@ pub(crate) fn named(io: &dyn Io, folder: &Path, extension: &str) -> Result<Vec<i
     let mut offsets: Vec<i64> = names.iter().filter_map(offset).collect();
     offsets.sort_unstable();
     Ok(offsets)
+}
+
+/// Removes producer snapshots of offsets that the log does not reach any more.
+pub(crate) fn remove_snapshots_above(io: &dyn Io, folder: &Path, end: i64) -> Result<(), LogError> {
+    for offset in named(io, folder, ".snapshot")?.into_iter().filter(|offset| *offset > end) {
+        remove_file(io, &Names::new(folder, offset).producers)?;
+    }
+    Ok(())
 }

@@ -9,20 +9,21 @@ use std::path::Path;
 use verbatim_batch::crc32c;
 use verbatim_contract::{MAX_PRODUCER_BATCHES, ProducerBatch, ProducerState};
 
-use crate::checked::{read_whole, write_file};
+use crate::checked::{read_whole, replace_file};
 use crate::{Io, LogError};
 
 const VERSION: i16 = 1;
 const TRAILER: &[u8; 4] = b"VBPS";
 const TRAILER_VERSION: i16 = 1;
 
-/// Writes the producers as they are at the offset that names the file; torn by a crash, which the checksum shows.
+/// Writes the producers as they are at the offset that names the file, as a whole: once the segments below are deleted,
+/// nothing else knows them.
 pub(crate) fn write<'a>(
     io: &dyn Io,
     path: &Path,
     producers: impl Iterator<Item = (i64, &'a ProducerState)>,
 ) -> Result<(), LogError> {
-    write_file(io, path, &encode(producers), true)
+    replace_file(io, path, &encode(producers), true)
 }
 
 /// Reads a snapshot; `None` where it is missing, damaged or of another version, as it can be rebuilt from the log.

@@ -1,0 +1,55 @@
+//! Batches for tests.
+
+use verbatim_batch::{BatchBuilder, ControlType, HEADER_LEN, Header, NewRecord, place};
+use verbatim_log::Placed;
+
+/// A plain batch of `count` records.
+pub(crate) fn plain(base: i64, epoch: i32, count: i32) -> Vec<u8> {
+    records(BatchBuilder::new(base).leader_epoch(epoch), count, 1_000 + base.min(1 << 40))
+}
+
+/// A batch of an idempotent producer, (id, epoch, first sequence), transactional or not.
+pub(crate) fn produced(
+    base: i64,
+    epoch: i32,
+    count: i32,
+    producer: (i64, i16, i32),
+    transactional: bool,
+) -> Vec<u8> {
+    let mut builder =
+        BatchBuilder::new(base).leader_epoch(epoch).producer(producer.0, producer.1, producer.2);
+    if transactional {
+        builder = builder.transactional();
+    }
+    records(builder, count, 1_000 + base.min(1 << 40))
+}
+
+/// A transaction marker.
+pub(crate) fn marker(base: i64, epoch: i32, producer: (i64, i16), abort: bool) -> Vec<u8> {
+    let kind = if abort { ControlType::Abort } else { ControlType::Commit };
+    let mut bytes = BatchBuilder::marker(base, producer, 1_000, kind, 7).unwrap();
+    place(&mut bytes, base, epoch).unwrap();
+    bytes
+}
+
+/// The two parts in which the log takes a batch.
+pub(crate) fn placed(batch: &[u8]) -> Placed<'_> {
+    let (head, payload) = batch.split_at(HEADER_LEN);
+    Placed { head, payload }
+}
+
+pub(crate) fn header(batch: &[u8]) -> Header {
+    Header::read(batch).unwrap()
+}
+
+pub(crate) fn next(batch: &[u8]) -> i64 {
+    header(batch).next_offset().unwrap()
+}
+
+fn records(mut builder: BatchBuilder<'_>, count: i32, timestamp: i64) -> Vec<u8> {
+    for delta in 0..count {
+        builder =
+            builder.record(NewRecord::new(delta, timestamp + i64::from(delta)).value(b"some value or other"));
+    }
+    builder.build().unwrap()
+}

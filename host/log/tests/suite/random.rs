@@ -1,0 +1,361 @@
+//! Random requests, failures, crashes and power losses against the model. `VERBATIM_SEED` repeats one run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use verbatim_contract::EpochEntry;
+use verbatim_log::{ApplyError, Commit, Config, Flush, Log, SourcePosition};
+
+use crate::batches::{header, marker, next, placed, plain, produced};
+use crate::disk::{Disk, Fault};
+use crate::model::{Model, Request, read_all};
+use crate::rng::{Rng, seeds};
+
+const STEPS: u64 = 80;
+const FAR: i64 = 3_000_000_000;
+
+struct World {
+    disk: Disk,
+    folder: PathBuf,
+    config: Config,
+    rng: Rng,
+    log: Option<Log>,
+    model: Model,
+    /// States that a crash may leave, oldest first. The first is durable, the one at `acked` was answered.
+    chain: Vec<Model>,
+    acked: usize,
+    hint: String,
+}
+
+#[test]
+fn exact_logs_survive_failures_and_crashes() {
+    for seed in seeds(150) {
+        World::new(seed, true).run();
+    }
+}
+
+#[test]
+fn normal_logs_survive_failures_and_crashes() {
+    for seed in seeds(100) {
+        World::new(seed, false).run();
+    }
+}
+
+#[test]
+fn one_seed_repeats_a_run() {
+    let run = |exact| {
+        let mut world = World::new(77, exact);
+        world.run();
+        (world.model.end, world.model.readable(), world.disk.operations())
+    };
+    assert!(run(true) == run(true));
+    assert!(run(false) == run(false));
+}
+
+impl World {
+    fn new(seed: u64, exact: bool) -> Self {
+        println!("VERBATIM_SEED={seed} exact={exact}");
+        let mut rng = Rng::new(seed);
+        let (disk, folder) = (Disk::default(), PathBuf::from("/data/topic-0"));
+        let config = Config {
+            exact,
+            topic_id: (1, 2),
+            segment_bytes: 300 + rng.below(1500) as u32,
+            index_interval_bytes: rng.below(300) as u32,
+            flush: if rng.one_in(2) { Flush::Always } else { Flush::Never },
+        };
+        let log = Log::create(&folder, config.clone(), Arc::new(disk.clone())).unwrap();
+        let model = Model::new(exact);
+        let chain = vec![model.clone()];
+        Self {
+            disk,
+            folder,
+            config,
+            rng,
+            log: Some(log),
+            model,
+            chain,
+            acked: 0,
+            hint: format!("seed {seed}"),
+        }
+    }
+
+    fn run(&mut self) {
+        let seed = self.hint.clone();
+        for step in 0..STEPS {
+            self.hint = format!("{seed}, step {step}");
+            match self.rng.below(20) {
+                0 | 1 => self.crash(),
+                2 => self.close(),
+                3..=5 => self.flush(),
+                _ => self.apply(),
+            }
+            self.model.check(self.log.as_ref().unwrap(), &self.hint);
+        }
+    }
+
+    fn apply(&mut self) {
+        let request = self.request();
+        self.hint = format!("{}, {}", self.hint, describe(&request));
+        let steps = self.model.steps(&request);
+        let batches: Vec<_> = request.batches.iter().map(|batch| placed(batch)).collect();
+        let commit = Commit {
+            cut: request.cut,
+            entries: &request.entries,
+            batches: &batches,
+            end: request.end,
+            start: request.start,
+            source: request.source,
+            shown_epoch: None,
+        };
+        if self.rng.one_in(3) {
+            let fault = [Fault::Fail, Fault::Tear, Fault::Stop][self.rng.below(3) as usize];
+            let after = self.rng.below(25);
+            self.disk.set_fault(after, fault);
+            self.hint = format!("{}, {fault:?} after {after}", self.hint);
+        }
+        let result = self.log.as_mut().unwrap().apply(&commit);
+        match result {
+            Ok(()) => self.applied(&request, steps),
+            Err(ApplyError::Failed { cut, .. }) => {
+                self.disk.clear_fault();
+                if cut.is_some() {
+                    let model = steps[0].clone();
+                    self.durable(model);
+                }
+            }
+            Err(ApplyError::Offline { .. }) => {
+                assert!(self.log.as_ref().unwrap().offline().is_some());
+                assert!(self.log.as_mut().unwrap().flush().is_err());
+                self.chain.extend(steps);
+                self.restart();
+                return;
+            }
+            Err(error) => panic!("{error}, {}", self.hint),
+        }
+        if let Some(stopped) = self.stopped() {
+            self.hint = format!("{}, stopped {stopped}", self.hint);
+            self.restart();
+        }
+    }
+
+    /// A stop that the request did not notice: whatever comes next would.
+    fn stopped(&mut self) -> Option<u64> {
+        let operations = self.disk.operations();
+        self.disk.clear_fault();
+        verbatim_log::Io::sync_folder(&self.disk, Path::new("/data/topic-0")).err().map(|_| operations)
+    }
+
+    fn applied(&mut self, request: &Request, steps: Vec<Model>) {
+        let mut last = steps.last().unwrap().clone();
+        if self.config.flush != Flush::Always {
+            last.high_watermark = last.end;
+        }
+        if request.cut.is_some() {
+            self.chain.clear();
+        }
+        let declares = !request.entries.is_empty() || request.end.is_some() || request.start.is_some();
+        self.chain.extend(steps);
+        self.acked = self.chain.len() - 1;
+        self.model = last.clone();
+        // Declared facts are durable with the answer, and what lies before them with them.
+        if declares && (!request.entries.is_empty() || last.start != self.chain[0].start) {
+            self.durable(last);
+        }
+    }
+
+    fn durable(&mut self, model: Model) {
+        self.chain = vec![model.clone()];
+        self.acked = 0;
+        self.model = model;
+    }
+
+    fn flush(&mut self) {
+        self.log.as_mut().unwrap().flush().unwrap();
+        let mut model = self.model.clone();
+        model.high_watermark = model.end;
+        self.durable(model);
+    }
+
+    fn close(&mut self) {
+        self.log.take().unwrap().close().unwrap();
+        let mut model = self.model.clone();
+        model.high_watermark = model.end;
+        self.durable(model);
+        self.reopen(true);
+    }
+
+    fn crash(&mut self) {
+        self.restart();
+    }
+
+    fn restart(&mut self) {
+        self.log = None;
+        let power = self.rng.one_in(2);
+        self.hint = format!("{}, power loss {power}", self.hint);
+        if power {
+            self.disk.power_loss(&mut self.rng);
+        } else {
+            self.disk.kill();
+            self.chain.drain(..self.acked);
+        }
+        self.acked = 0;
+        while self.rng.one_in(4) {
+            // The start itself is interrupted.
+            let after = self.rng.below(12);
+            self.disk.set_fault(after, Fault::Stop);
+            drop(Log::open(&self.folder, self.config.clone(), Arc::new(self.disk.clone())));
+            if power && self.rng.one_in(2) {
+                self.disk.power_loss(&mut self.rng);
+            } else {
+                self.disk.kill();
+            }
+        }
+        self.reopen(false);
+    }
+
+    fn reopen(&mut self, clean: bool) {
+        let opened = Log::open(&self.folder, self.config.clone(), Arc::new(self.disk.clone()));
+        let (log, recovery) = opened.unwrap_or_else(|error| panic!("{error}, {}", self.hint));
+        assert_eq!(recovery.clean, clean, "{}", self.hint);
+        assert_eq!(recovery.promoted, false);
+        let position = log.position();
+        let bytes = read_all(&log);
+        let fits = |state: &&Model| {
+            (state.start, state.end) == (position.start, position.end) && state.readable() == bytes
+        };
+        let found = self.chain.iter().rposition(|state| fits(&state));
+        let states: Vec<_> = self.chain.iter().map(|state| (state.start, state.end)).collect();
+        let found = found.unwrap_or_else(|| {
+            panic!("no state fits {:?} of {states:?}, {}", (position.start, position.end), self.hint)
+        });
+        let mut model = self.chain[found].clone();
+        let possible: Vec<_> = self
+            .chain
+            .iter()
+            .map(|state| self.recovered_epochs(state, &model, position.shown_epoch))
+            .collect();
+        let epochs = log.epochs().entries().to_vec();
+        assert!(possible.contains(&epochs), "epochs {epochs:?}, possible {possible:?}, {}", self.hint);
+        assert!(position.shown_epoch >= self.model.shown_epoch, "the shown epoch fell, {}", self.hint);
+        if !self.config.exact {
+            assert!(position.shown_epoch > self.model.shown_epoch, "no new epoch, {}", self.hint);
+        }
+        model.epochs = log.epochs().clone();
+        model.shown_epoch = position.shown_epoch;
+        model.high_watermark = model.end;
+        self.log = Some(log);
+        self.durable(model);
+        self.model.check(self.log.as_ref().unwrap(), &self.hint);
+    }
+
+    fn recovered_epochs(&self, state: &Model, data: &Model, shown_epoch: i32) -> Vec<EpochEntry> {
+        let mut epochs = state.epochs.clone();
+        if self.config.exact {
+            epochs.truncate(data.end + 1);
+        } else {
+            epochs.truncate(data.end);
+            epochs.assign(shown_epoch, data.end);
+        }
+        epochs.entries().to_vec()
+    }
+
+    fn request(&mut self) -> Request {
+        let mut request = Request::default();
+        let mut model = self.model.clone();
+        if self.config.exact {
+            if self.rng.one_in(8) {
+                request.cut = self.cut_target();
+                model = model.steps(&request).pop().unwrap();
+            }
+            if self.rng.one_in(3) {
+                let (start, end, epoch) =
+                    (model.start, model.end + self.rng.below(9) as i64, model.shown_epoch);
+                request.source = Some(SourcePosition { start, end, epoch });
+            }
+        }
+        let mut end = model.end;
+        let mut epoch = if self.config.exact {
+            model.epochs.last().map_or(3, |last| last.epoch)
+        } else {
+            model.shown_epoch
+        };
+        let restarts = self.config.exact && model.start == end && end > 2 && self.rng.one_in(2);
+        if restarts {
+            request.batches.push(plain(end - 2, epoch, 4));
+            end += 2;
+        } else if self.config.exact && self.rng.one_in(6) {
+            end += self.gap();
+            epoch += 1 + self.rng.below(3) as i32;
+            request.entries.push(EpochEntry { epoch, start: end });
+            if self.rng.one_in(3) {
+                end += 1 + self.rng.below(5) as i64;
+                epoch += 1;
+                request.entries.push(EpochEntry { epoch, start: end });
+            }
+        }
+        for _ in 0..self.rng.below(5) {
+            if self.config.exact {
+                end += self.gap();
+                epoch += i32::from(self.rng.one_in(8));
+            }
+            let batch = self.batch(end, epoch);
+            end = next(&batch);
+            request.batches.push(batch);
+        }
+        if self.config.exact && (self.rng.one_in(8) || (request.batches.is_empty() && end > model.end)) {
+            end += self.gap();
+            request.end = Some(end);
+        }
+        if self.rng.one_in(8) {
+            let start = if self.rng.one_in(3) {
+                end
+            } else {
+                model.start + self.rng.below((end - model.start) as u64 + 1) as i64
+            };
+            request.start = Some(start);
+        }
+        request
+    }
+
+    fn gap(&mut self) -> i64 {
+        match self.rng.below(30) {
+            0 => FAR,
+            1..=4 => 1 + self.rng.below(20) as i64,
+            _ => 0,
+        }
+    }
+
+    fn batch(&mut self, base: i64, epoch: i32) -> Vec<u8> {
+        let producer = (10 + self.rng.below(3) as i64, self.rng.below(2) as i16);
+        let sequence = self.rng.below(100) as i32;
+        let count = 1 + self.rng.below(5) as i32;
+        match self.rng.below(6) {
+            0 | 1 => plain(base, epoch, count),
+            2 => produced(base, epoch, count, (producer.0, producer.1, sequence), false),
+            3 | 4 => produced(base, epoch, count, (producer.0, producer.1, sequence), true),
+            _ => marker(base, epoch, producer, self.rng.one_in(2)),
+        }
+    }
+
+    /// A batch boundary, or a place in a hole, or the end.
+    fn cut_target(&mut self) -> Option<i64> {
+        let (start, end) = (self.model.start, self.model.end);
+        let mut targets = vec![end, start + self.rng.below((end - start) as u64 + 1) as i64];
+        for batch in &self.model.batches {
+            targets.extend([header(batch).base_offset, next(batch)]);
+        }
+        let whole = |to: i64| {
+            !self.model.batches.iter().any(|batch| header(batch).base_offset < to && to < next(batch))
+        };
+        targets.retain(|to| *to >= start && *to <= end && whole(*to));
+        targets.get(self.rng.below(targets.len() as u64) as usize).copied()
+    }
+}
+
+fn describe(request: &Request) -> String {
+    let batches: Vec<_> =
+        request.batches.iter().map(|batch| (header(batch).base_offset, next(batch))).collect();
+    let Request { cut, entries, end, start, .. } = request;
+    format!("cut {cut:?} entries {entries:?} batches {batches:?} end {end:?} start {start:?}")
+}
