@@ -1,0 +1,261 @@
+//! Random topics, logs and requests, small enough to meet each other's edges.
+
+use bytes::Bytes;
+use verbatim_batch::{Attributes, BatchBuilder, Codec, HEADER_LEN, Header, NewRecord, reseal};
+use verbatim_engine::contract::{EpochEntry, Framing, Policy, Replica, Request};
+use verbatim_engine::{Memory, Stored};
+
+use crate::tape::Tape;
+
+const NOW_MS: i64 = 1_700_000_000_000;
+
+/// A request with what comes beside it.
+pub(crate) type Sent = (Request, Vec<EpochEntry>, Bytes);
+
+/// A topic with a log that could have come about.
+pub(crate) fn log(tape: &mut Tape<'_>) -> Memory {
+    let mut log = Memory::new(policy(tape));
+    log.inflate = verbatim_harness::inflate;
+    for _ in 0..tape.below(5) {
+        append(tape, &mut log);
+    }
+    if log.policy.exact {
+        log.end += tape.one(&[0, 0, 2]);
+        if tape.rarely(4) {
+            let last = log.epochs.last().map_or(0, |entry| entry.epoch);
+            log.epochs.assign(last + 1, log.end);
+        }
+        log.shown_epoch = log.epochs.last().map_or(-1, |entry| entry.epoch) + tape.one(&[0, 0, 1]);
+    }
+    if tape.rarely(4) {
+        log.start = tape.one(&[log.end, log.end / 2]);
+        log.stored.advance_start(log.start);
+        log.epochs.advance_start(log.start);
+    }
+    if tape.rarely(8) {
+        // Cut to the start, and so empty.
+        log.end = log.start;
+        log.epochs.truncate(log.end);
+        log.stored = Stored::default();
+    }
+    log.high_watermark = log.end;
+    log.replicas =
+        (1..=3).map(|id| Replica { id, in_sync: !tape.rarely(6), online: !tape.rarely(6) }).collect();
+    log
+}
+
+/// A request that is nearly right for this log.
+pub(crate) fn request(tape: &mut Tape<'_>, log: &Memory) -> Sent {
+    let exact = log.policy.exact;
+    let position = log.position();
+    let truncate_to = (exact && tape.rarely(4)).then(|| boundary(tape, log));
+    let from = truncate_to.unwrap_or(position.end);
+    let (records, end) = if exact { exact_records(tape, log, from) } else { (normal_records(tape), 0) };
+    let last = position.last_entry.map_or(-1, |entry| entry.epoch);
+    let before = truncate_to.map_or(position.epoch_before_end, |to| log.epochs.before(to));
+    let request = Request {
+        now_ms: NOW_MS,
+        acks: if exact {
+            tape.one(&[-1, -1, -1, -1, -1, -1, -1, 1])
+        } else {
+            tape.one(&[-1, 1, 0, -1, 1, 0, -1, 5])
+        },
+        api_version: tape.one(&[13, 9, 7, 3]),
+        transactional: tape.rarely(8),
+        framing: Framing::Complete,
+        has_tag: exact != tape.rarely(24),
+        source_topic_matches: !tape.rarely(24),
+        expected_end: tape.one(&[
+            position.end,
+            position.end,
+            position.end,
+            position.end,
+            0,
+            position.end + 1,
+            end,
+        ]),
+        epoch_before: tape.one(&[before, before, before, before, before, -1, last, before + 1]),
+        source_start: tape.one(&[0, 0, 0, position.end / 2, position.end + 3]),
+        source_end: tape.one(&[1000, 1000, 1000, 1000, 1000, 1000, 2]),
+        source_epoch: tape.one(&[last + 1, last + 2, last + 1, last + 2, last, 0, -1, i32::MAX]),
+        end_to: tape.rarely(4).then(|| tape.one(&[end, end + 3, end, end + 3, position.end, 0])),
+        truncate_to,
+    };
+    let entries = if tape.rarely(3) { entries(tape, log, (from, end)) } else { Vec::new() };
+    (request, entries, Bytes::from(records))
+}
+
+fn policy(tape: &mut Tape<'_>) -> Policy {
+    let exact = !tape.rarely(3);
+    Policy {
+        exact,
+        rewind_truncate: !tape.rarely(4),
+        validate_records: !exact || tape.rarely(3),
+        may_rewrite: tape.rarely(4),
+        compacted: tape.rarely(3),
+        log_append_time: tape.rarely(3),
+        max_message_bytes: tape.one(&[1000, 1000, 1000, 90]),
+        segment_bytes: tape.one(&[1000, 1000, 1000, 85]),
+        before_max_ms: tape.one(&[i64::MAX, 10, 0]),
+        after_max_ms: tape.one(&[3_600_000, i64::MAX, 0]),
+        min_insync: tape.one(&[1, 2, 3]),
+        topic_id: (1, 2),
+        partition: 0,
+        config_generation: 0,
+    }
+}
+
+/// Stores one more batch, as it could have been.
+fn append(tape: &mut Tape<'_>, log: &mut Memory) {
+    let last = log.epochs.last().map_or(0, |entry| entry.epoch);
+    let (gap, rise) = if log.policy.exact { (tape.one(&[0, 0, 1, 4]), tape.one(&[0, 0, 1])) } else { (0, 0) };
+    let (base, epoch) = (log.end + gap, last + rise);
+    let bytes = batch(tape, base, epoch);
+    let header = header(&bytes);
+    log.epochs.assign(epoch, base);
+    log.end = header.next_offset().unwrap_or(base);
+    log.stored.push(header, Bytes::from(bytes));
+}
+
+/// Batches for an exact topic, and where they end.
+fn exact_records(tape: &mut Tape<'_>, log: &Memory, from: i64) -> (Vec<u8>, i64) {
+    let mut records = Vec::new();
+    let mut base = from;
+    // A run that is stored, a batch of which may be damaged.
+    if tape.rarely(3) {
+        let stored = log.stored.batches();
+        let first = usize::from(tape.below(4));
+        let many = usize::from(tape.below(4));
+        for (header, bytes) in stored.iter().skip(first).take(many) {
+            records.extend(damaged(tape, bytes.to_vec(), 12));
+            base = header.next_offset().unwrap_or(base);
+        }
+    }
+    let last = log.epochs.last().map_or(0, |entry| entry.epoch);
+    let mut epoch = last;
+    for _ in 0..tape.below(4) {
+        epoch += tape.one(&[0, 0, 0, 1, -1]);
+        let at = base + tape.one(&[0, 0, 0, 0, 2, -1]);
+        let one = batch(tape, at.max(0), epoch);
+        base = header(&one).next_offset().unwrap_or(base);
+        records.extend(damaged(tape, one, 12));
+    }
+    tail(tape, &mut records);
+    (records, base)
+}
+
+/// A batch for a normal topic, or not quite.
+fn normal_records(tape: &mut Tape<'_>) -> Vec<u8> {
+    let mut records = Vec::new();
+    for _ in 0..tape.one(&[1, 1, 1, 1, 1, 1, 1, 2, 0]) {
+        let base = tape.one(&[0, 0, 0, 0, 0, 0, 0, 5]);
+        let one = batch(tape, base, -1);
+        records.extend(damaged(tape, one, 4));
+    }
+    tail(tape, &mut records);
+    records
+}
+
+fn tail(tape: &mut Tape<'_>, records: &mut Vec<u8>) {
+    match tape.below(24) {
+        23 => records.extend([0; 20]),
+        22 => records.extend([0; 30]),
+        _ => {}
+    }
+}
+
+fn batch(tape: &mut Tape<'_>, base: i64, epoch: i32) -> Vec<u8> {
+    let key = tape.one(&[&[0, 0, 0, 1][..], &[0, 0, 0, 0], &[0, 0, 0, 9], &[1, 2]]);
+    let mut builder = BatchBuilder::new(base).leader_epoch(epoch);
+    let count = tape.one(&[1, 1, 2, 3, 0]);
+    for index in 0..count {
+        let timestamp = NOW_MS + tape.one(&[0, 0, -1, -11, 1]);
+        let mut record = NewRecord::new(index, timestamp).value(b"v");
+        if !tape.rarely(8) {
+            record = record.key(key);
+        }
+        builder = builder.record(record);
+    }
+    if tape.rarely(3) {
+        builder =
+            builder.producer(tape.one(&[7, 8]), tape.one(&[0, 0, 1, -1]), tape.one(&[0, 1, 2, i32::MAX, -1]));
+    }
+    if tape.rarely(6) {
+        builder = builder.transactional();
+    }
+    if tape.rarely(8) {
+        builder = builder.control();
+    }
+    if tape.rarely(8) {
+        builder = builder.log_append_time(tape.one(&[NOW_MS, -1]));
+    }
+    if tape.rarely(8) {
+        builder = builder.last_offset_delta(4);
+    }
+    let codec =
+        if count > 0 { tape.one(&[Codec::None, Codec::None, Codec::Lz4, Codec::Zstd]) } else { Codec::None };
+    let plain = builder.plain_records().unwrap_or_else(|error| panic!("{error}"));
+    let payload = verbatim_compression::deflate(codec, &plain).unwrap_or_else(|error| panic!("{error}"));
+    builder.build_compressed(codec, &payload).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Once in `times` something about the batch is wrong.
+fn damaged(tape: &mut Tape<'_>, mut bytes: Vec<u8>, times: u16) -> Vec<u8> {
+    if !tape.rarely(times) {
+        return bytes;
+    }
+    let before = header(&bytes);
+    let mut header = before;
+    match tape.below(12) {
+        0 => header.crc ^= 1,
+        1 => header.magic = tape.one(&[0, 1, 3, -1]),
+        2 => header.attributes = Attributes::from_bits(before.attributes.bits() ^ (1 << tape.below(15))),
+        3 => header.last_offset_delta = tape.one(&[-1, i32::MIN, i32::MAX, before.last_offset_delta + 1]),
+        4 => header.record_count = tape.one(&[0, -1, before.record_count + 1, i32::MAX]),
+        5 => header.base_offset = tape.one(&[-1, i64::MAX, i64::MIN, before.base_offset + 1]),
+        6 => header.leader_epoch = tape.one(&[-1, i32::MAX, i32::MAX - 1]),
+        7 => header.base_timestamp = tape.one(&[i64::MAX, i64::MIN, -1]),
+        8 => header.max_timestamp = -1,
+        9 => header.base_sequence = tape.one(&[-1, i32::MAX, 3]),
+        10 => {
+            bytes.truncate(tape.one(&[40, 60]));
+            header.batch_length = i32::try_from(bytes.len()).unwrap_or(0) - 12;
+        }
+        _ => {
+            if let Some(byte) = bytes.get_mut(HEADER_LEN + usize::from(tape.below(8))) {
+                *byte ^= 1;
+            }
+        }
+    }
+    for (byte, new) in bytes.iter_mut().zip(header.to_bytes()) {
+        *byte = new;
+    }
+    if header.crc == before.crc && !tape.rarely(4) && reseal(&mut bytes).is_err() {
+        // Too short for a checksum, as was wished.
+    }
+    bytes
+}
+
+/// An offset where the log may be cut, or nearly.
+fn boundary(tape: &mut Tape<'_>, log: &Memory) -> i64 {
+    let starts: Vec<_> = log.stored.batches().iter().map(|(header, _)| header.base_offset).collect();
+    let offset = if starts.is_empty() { log.end } else { tape.one(&starts) };
+    tape.one(&[offset, offset, offset, log.end, log.start, offset + 1])
+}
+
+/// Entries some of which the log has, and some of which come with the batches.
+fn entries(tape: &mut Tape<'_>, log: &Memory, (from, end): (i64, i64)) -> Vec<EpochEntry> {
+    let known = log.epochs.entries();
+    let mut entries = known.iter().skip(usize::from(tape.below(4))).copied().collect::<Vec<_>>();
+    entries.retain(|entry| entry.start < from);
+    let mut epoch = log.epochs.last().map_or(0, |entry| entry.epoch);
+    for _ in 0..tape.below(3) {
+        epoch += tape.one(&[1, 1, 0, -1]);
+        entries.push(EpochEntry { epoch, start: tape.one(&[from, end, from + 1, end + 1, from - 1]) });
+    }
+    entries
+}
+
+fn header(bytes: &[u8]) -> Header {
+    Header::read(bytes).unwrap_or_else(|| panic!("a batch that was built has a header"))
+}
