@@ -12,7 +12,7 @@ use crate::index::{Mark as IndexMark, relative};
 use crate::io::write_all;
 use crate::log::Log;
 use crate::open::remove_segment;
-use crate::segment::{Index, Segment, remove_snapshots_above};
+use crate::segment::{self, Index, Names, Segment, remove_snapshots_above};
 use crate::walk::Stored;
 use crate::{ApplyError, Commit, Flush, LogError, Placed, cut};
 
@@ -319,10 +319,13 @@ impl Mark {
         log.unused.clear();
         log.end = self.end;
         let kept = self.count.saturating_sub(1);
-        let added = log.segments.split_off(kept.min(log.segments.len()));
+        log.segments.truncate(kept);
         log.segments.push(Arc::clone(&self.last));
-        for segment in added.iter().rev().filter(|segment| !Arc::ptr_eq(segment, &self.last)) {
-            remove_segment(&*log.io, &segment.names)?;
+        // One that was just being made is not in the list yet.
+        for base in segment::list(&*log.io, &log.folder)? {
+            if !log.segments.iter().any(|segment| segment.base == base) {
+                remove_segment(&*log.io, &Names::new(&log.folder, base))?;
+            }
         }
         remove_snapshots_above(&*log.io, &log.folder, self.end)?;
         let last = &self.last;

@@ -21,7 +21,10 @@ pub(crate) fn compare(log: &Log, head: &[u8], payload: &[u8], base: i64) -> Resu
     let Some(last) = placed.last_offset().filter(|last| *last >= log.facts.start) else {
         return Ok(Comparison::Absent);
     };
-    let Some((segment, stored)) = find(log, base)? else { return Ok(Comparison::Absent) };
+    // A batch that lies below the start as a whole is as good as deleted.
+    let Some((segment, stored)) = find(log, base.max(log.facts.start))? else {
+        return Ok(Comparison::Absent);
+    };
     let found = stored.header.base_offset;
     if found > last {
         return Ok(Comparison::Absent);

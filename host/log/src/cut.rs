@@ -1,7 +1,7 @@
 //! Cutting the log (R31), in steps that a start finishes if a crash comes between.
 //!
 //! 1. The facts say that a cut to here is under way, with the epochs that it leaves: from now on it happens.
-//! 2. Readers see the new end, and by the generation that bytes read before are not to be trusted.
+//! 2. Readers see what stays, and by the generation that bytes read under another view are not to be trusted.
 //! 3. Files are cut; producers, transactions and the last segment's indexes are found anew.
 //! 4. The facts say that it is done.
 
@@ -13,7 +13,6 @@ use crate::facts::Facts;
 use crate::log::Log;
 use crate::open::{open_file, remove_segment};
 use crate::segment::{self, Index, Names, Segment};
-use crate::view::floor;
 use crate::walk::{SMALL_WINDOW, Step, Walk};
 use crate::{ApplyError, Io, LogError, scan};
 
@@ -23,46 +22,67 @@ pub(crate) fn cut(log: &mut Log, to: i64) -> Result<(), ApplyError> {
     let mut facts = Facts { cut: Some(to), end: to, ..log.facts.clone() };
     facts.epochs_mut().truncate(to);
     let cuts = to != log.end || facts.epochs != log.facts.epochs;
-    // What stays is durable first: the end that the facts state must not be above the batches that a crash leaves.
-    if let Err(source) = log.sync_last().and_then(|()| if cuts { log.persist(facts) } else { Ok(()) }) {
-        return Err(match &log.offline {
-            Some(reason) => ApplyError::Offline { reason: reason.as_ref().to_owned() },
-            None => ApplyError::Failed { cut: None, source },
-        });
-    }
-    log.generation = log.generation.saturating_add(1);
+    let prepared = prepare(log, to).and_then(|position| {
+        // What stays is durable first: the end that the facts state must not be above the batches that a crash leaves.
+        log.sync_last()?;
+        if cuts {
+            log.persist(facts)?;
+        }
+        Ok(position)
+    });
+    let position = prepared.map_err(|source| match &log.offline {
+        Some(reason) => ApplyError::Offline { reason: reason.as_ref().to_owned() },
+        None => ApplyError::Failed { cut: None, source },
+    })?;
     (log.end, log.high_watermark) = (to, to);
-    log.publish();
-    if cuts && let Err(error) = finish(log, to) {
+    if !cuts {
+        log.publish();
+        return Ok(());
+    }
+    show(log, to, position);
+    if let Err(error) = finish(log, to, position) {
         log.go_offline(&error);
         return Err(ApplyError::Offline { reason: error.to_string() });
     }
     Ok(())
 }
 
-fn finish(log: &mut Log, to: i64) -> Result<(), LogError> {
-    let first_cut = floor(&log.segments, to);
-    let hint = log.segments.get(first_cut).filter(|segment| segment.base < to);
-    let hint = hint.map_or(Ok(0), |segment| segment.position_near(to))?;
-    cut_files(&*log.io, &log.folder, to, hint)?;
+/// Where in the last segment that begins below `to` the cut lies.
+fn prepare(log: &Log, to: i64) -> Result<u64, LogError> {
+    let Some(segment) = log.segments.iter().rev().find(|segment| segment.base < to) else { return Ok(0) };
+    let length = segment.length();
+    let mut walk = segment.walk(segment.position_near(to)?, length, SMALL_WINDOW);
+    Ok(find_cut(&mut walk, to)?.unwrap_or(length))
+}
+
+/// Shows readers what stays, before a file is touched: they neither read nor trust anything else from now on.
+fn show(log: &mut Log, to: i64, position: u64) {
+    log.generation = log.generation.saturating_add(1);
     log.segments.retain(|segment| segment.base < to);
+    if let Some(last) = log.segments.last() {
+        last.set_length(position);
+        last.aborted_mut().retain(|transaction| transaction.last_offset < to);
+    }
+    log.relist();
+    log.publish();
+}
+
+fn finish(log: &mut Log, to: i64, position: u64) -> Result<(), LogError> {
+    cut_files(&*log.io, &log.folder, to, position)?;
     let mut end = i64::MIN;
-    if let Some(last) = log.segments.pop() {
-        let (file, length) = match open_file(&*log.io, &last.names.log) {
-            Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => (None, 0),
-            opened => opened.map(|(file, length)| (Some(file), length))?,
-        };
-        if let Some(file) = file {
-            let index = Index::Growing(crate::index::Growing::default());
-            let reopened = Segment::new(last.names.clone(), last.base, file, length, index);
-            let found = scan::scan(&reopened, length, last.base, i64::MAX, &log.config, false)?;
-            if let Some(bad) = found.bad {
-                return Err(LogError::corrupt(&last.names.log, found.length, bad.detail));
-            }
-            end = found.end;
-            *reopened.index_mut() = Index::Growing(found.index);
-            log.segments.push(Arc::new(reopened));
+    if let Some(last) = log.segments.pop()
+        && position > 0
+    {
+        let (file, length) = open_file(&*log.io, &last.names.log)?;
+        let index = Index::Growing(crate::index::Growing::default());
+        let reopened = Segment::new(last.names.clone(), last.base, file, length, index);
+        let found = scan::scan(&reopened, length, last.base, i64::MAX, &log.config, false)?;
+        if let Some(bad) = found.bad {
+            return Err(LogError::corrupt(&last.names.log, found.length, bad.detail));
         }
+        end = found.end;
+        *reopened.index_mut() = Index::Growing(found.index);
+        log.segments.push(Arc::new(reopened));
     }
     log.producers = scan::replay(&*log.io, &log.folder, &log.segments, to)?;
     if end < to || to == log.facts.start {

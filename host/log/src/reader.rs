@@ -192,6 +192,9 @@ fn read_batches(
     bound: i64,
     min_one: bool,
 ) -> Result<Bytes, LogError> {
+    if offset >= bound {
+        return Ok(Bytes::new());
+    }
     for (index, segment) in published.segments.iter().enumerate().skip(published.floor(offset)) {
         let limit = published.limit(index);
         let Some(first) = segment.find(offset, limit)? else { continue };

@@ -16,8 +16,6 @@ use crate::{Config, Io, LogError, snapshot};
 
 /// Lost writes read as zeros up to a multiple of this.
 const SECTOR: u64 = 512;
-/// The least run of zeros at a sector's edge that counts as a lost write.
-const ZEROS_MIN: u64 = 16;
 
 /// What a scan of a segment found.
 pub(crate) struct Scan {
@@ -109,7 +107,7 @@ fn has_lost_sector(segment: &Segment, from: u64, until: u64) -> Result<bool, Log
         let part = sector.get_mut(..wanted).unwrap_or_default();
         let filled = read_full(&*segment.file, part, at).map_err(LogError::io("read", &segment.names.log))?;
         let zeros = part.iter().take(filled).all(|byte| *byte == 0);
-        if zeros && next.saturating_sub(at) >= ZEROS_MIN {
+        if zeros {
             return Ok(true);
         }
         at = next;

@@ -48,7 +48,7 @@ pub(crate) struct Published {
     pub(crate) view: Arc<View>,
     /// Rises before stored bytes are cut: what was read under another generation may be bytes of another history.
     pub(crate) generation: u64,
-    /// In offset order, never empty.
+    /// In offset order.
     pub(crate) segments: Arc<[Arc<Segment>]>,
     /// Bytes of the last segment that belong to this view.
     pub(crate) last_length: u64,

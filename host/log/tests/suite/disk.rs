@@ -30,8 +30,8 @@ struct State {
     inodes: BTreeMap<u64, Inode>,
     names: BTreeMap<PathBuf, u64>,
     durable_names: BTreeMap<PathBuf, u64>,
-    /// Changes of names that are not durable, in order: a name and what it now means.
-    pending: Vec<(PathBuf, Option<u64>)>,
+    /// Changes of names that are not durable, in order, each whole or not at all: names and what they now mean.
+    pending: Vec<Vec<(PathBuf, Option<u64>)>>,
     next_inode: u64,
     operations: u64,
     fault: Option<(u64, Fault)>,
@@ -82,7 +82,7 @@ impl Disk {
         let kept = rng.below(state.pending.len() as u64 + 1) as usize;
         let pending = std::mem::take(&mut state.pending);
         let mut names = state.durable_names.clone();
-        for (path, inode) in pending.into_iter().take(kept) {
+        for (path, inode) in pending.into_iter().take(kept).flatten() {
             match inode {
                 Some(inode) => names.insert(path, inode),
                 None => names.remove(&path),
@@ -156,12 +156,14 @@ impl State {
         self.operate().map_err(|_| Error::other("injected"))
     }
 
-    fn name(&mut self, path: &Path, inode: Option<u64>) {
-        match inode {
-            Some(inode) => self.names.insert(path.to_owned(), inode),
-            None => self.names.remove(path),
-        };
-        self.pending.push((path.to_owned(), inode));
+    fn name(&mut self, changes: &[(&Path, Option<u64>)]) {
+        for (path, inode) in changes {
+            match inode {
+                Some(inode) => self.names.insert(path.to_path_buf(), *inode),
+                None => self.names.remove(*path),
+            };
+        }
+        self.pending.push(changes.iter().map(|(path, inode)| (path.to_path_buf(), *inode)).collect());
     }
 }
 
@@ -175,7 +177,7 @@ impl Io for Disk {
                 state.next_inode += 1;
                 let inode = state.next_inode;
                 state.inodes.insert(inode, Inode::default());
-                state.name(path, Some(inode));
+                state.name(&[(path, Some(inode))]);
                 inode
             }
             None => return Err(ErrorKind::NotFound.into()),
@@ -201,8 +203,7 @@ impl Io for Disk {
         let mut state = self.0.lock().unwrap();
         state.change()?;
         let inode = *state.names.get(from).ok_or(ErrorKind::NotFound)?;
-        state.name(to, Some(inode));
-        state.name(from, None);
+        state.name(&[(to, Some(inode)), (from, None)]);
         Ok(())
     }
 
@@ -212,7 +213,7 @@ impl Io for Disk {
             return Err(ErrorKind::NotFound.into());
         }
         state.change()?;
-        state.name(path, None);
+        state.name(&[(path, None)]);
         Ok(())
     }
 

@@ -29,14 +29,14 @@ struct World {
 
 #[test]
 fn exact_logs_survive_failures_and_crashes() {
-    for seed in seeds(150) {
+    for seed in seeds(60) {
         World::new(seed, true).run();
     }
 }
 
 #[test]
 fn normal_logs_survive_failures_and_crashes() {
-    for seed in seeds(100) {
+    for seed in seeds(40) {
         World::new(seed, false).run();
     }
 }
@@ -218,7 +218,7 @@ impl World {
         let opened = Log::open(&self.folder, self.config.clone(), Arc::new(self.disk.clone()));
         let (log, recovery) = opened.unwrap_or_else(|error| panic!("{error}, {}", self.hint));
         assert_eq!(recovery.clean, clean, "{}", self.hint);
-        assert_eq!(recovery.promoted, false);
+        assert!(!recovery.promoted);
         let position = log.position();
         let bytes = read_all(&log);
         let fits = |state: &&Model| {
