@@ -9,8 +9,8 @@ use verbatim_contract::{Batch, Callbacks, Reason, Refusal};
 use crate::records::{self, RisingOffsets};
 use crate::refuse;
 
-/// R8: a control key has at least four bytes (87). A batch's records can be read only once, so where they are validated
-/// the rest is read here too: the inner result is R14's, for when its turn comes.
+/// R8: a control key has at least four bytes (87). A batch's records can be read only once, so where they are
+/// validated the rest is read here too: the inner result is R14's, for when its turn comes.
 pub(crate) fn key(
     index: u32,
     batch: &Batch,

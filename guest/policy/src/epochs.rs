@@ -5,7 +5,7 @@ use verbatim_contract::{Reason, Refusal};
 use crate::MAX_LEADER_EPOCH;
 use crate::case::Case;
 use crate::ground::Ground;
-use crate::refuse;
+use crate::{refuse, stored};
 
 /// R27: every epoch is at least 0 and leaves room for one more (87).
 pub(crate) fn in_range(case: &Case<'_>) -> Result<(), Refusal> {
@@ -32,11 +32,12 @@ pub(crate) fn in_range(case: &Case<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// R28: no batch's epoch is below the last entry's, be it stored or declared, or below that of the batch before it (74).
-/// The first `run` batches are stored already.
+/// R28: no batch's epoch is below the last entry's, be it stored or declared, or below that of the batch
+/// before it (74). The first `run` batches are stored already.
 pub(crate) fn never_fall(case: &Case<'_>, run: usize, ground: &Ground) -> Result<(), Refusal> {
     let mut least = ground.last_entry.map_or(0, |entry| entry.epoch);
-    let mut declared = case.entries.iter().filter(|entry| entry.start >= ground.end).peekable();
+    let floor = stored::restart(case, ground).unwrap_or(ground.end);
+    let mut declared = case.entries.iter().filter(|entry| entry.start >= floor).peekable();
     for (index, batch) in case.numbered().skip(run) {
         while let Some(entry) = declared.next_if(|entry| entry.start <= batch.header.base_offset) {
             least = least.max(entry.epoch);

@@ -1,4 +1,5 @@
-//! An exact topic: the writer chooses offset and leader epoch, and the log takes what a follower would, made strict.
+//! An exact topic: the writer chooses offset and leader epoch, and the log takes what a follower would, made
+//! strict.
 
 use alloc::vec::Vec;
 

@@ -1,9 +1,9 @@
 //! Every admission rule, normal and exact mode, in plain Rust.
 //!
-//! [`ExactMirroring`] judges one partition's part of a Produce request. It compiles natively and into the module of the
-//! same name, and keeps no state. The two modes read top-down in `normal.rs` and `exact.rs`: one line a rule, in the order
-//! in which rules are judged; each line leads to the file that holds that idea. Rule numbers (R4, R19) are those of the
-//! admission rules; numbers in brackets are Kafka error codes.
+//! [`ExactMirroring`] judges one partition's part of a Produce request. It compiles natively and into the
+//! module of the same name, and keeps no state. The two modes read top-down in `normal.rs` and `exact.rs`:
+//! one line a rule, in the order in which rules are judged; each line leads to the file that holds that idea.
+//! Rule numbers (R4, R19) are those of the admission rules; numbers in brackets are Kafka error codes.
 #![no_std]
 
 extern crate alloc;
@@ -41,8 +41,8 @@ pub const MAX_BATCHES: usize = 4096;
 /// The largest leader epoch that is accepted (R27): a promotion needs one more.
 pub const MAX_LEADER_EPOCH: i32 = i32::MAX - 1;
 
-/// The policy of the module `exact-mirroring`: Apache Kafka's own rules for normal topics, and for exact ones what a
-/// follower must take, made strict.
+/// The policy of the module `exact-mirroring`: Apache Kafka's own rules for normal topics, and for exact ones
+/// what a follower must take, made strict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExactMirroring;
 

@@ -5,8 +5,8 @@ use alloc::string::String;
 
 use verbatim_contract::{Position, Replica};
 
-/// R41b: the replica is online and has everything up to the high watermark and to the start of the current epoch; with
-/// less, its election could lose what a reader has seen.
+/// R41b: the replica is online and has everything up to the high watermark and to the start of the current
+/// epoch; with less, its election could lose what a reader has seen.
 pub(crate) fn may_join(replica: &Replica, replica_end: i64, position: &Position) -> Result<(), String> {
     let id = replica.id;
     if !replica.online {

@@ -14,7 +14,8 @@ pub(crate) enum Sequence {
     Stored(i64),
 }
 
-/// R33 to R36: a repeated batch succeeds as before; else producer epoch and sequence must follow what is known.
+/// R33 to R36: a repeated batch succeeds as before; else producer epoch and sequence must follow what is
+/// known.
 pub(crate) fn sequence(batch: &Batch, log: &mut dyn Callbacks) -> Result<Sequence, Refusal> {
     let Some(known) = known_producer(batch) else { return Ok(Sequence::New) };
     if let Some(base_offset) = repeated(batch, known, log) {

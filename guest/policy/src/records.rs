@@ -35,7 +35,8 @@ pub(crate) enum Fault {
     TimestampOverflow { record: u32, delta: i64 },
 }
 
-/// R14 to R16 on a normal topic. All records are looked at, so the rule with the lowest number is the one that is named.
+/// R14 to R16 on a normal topic. All records are looked at, so the rule with the lowest number is the one
+/// that is named.
 pub(crate) fn normal(case: &Case<'_>, batch: &Batch, log: &mut dyn Callbacks) -> Result<Stamp, Refusal> {
     let mut look = Look::new(case, &batch.header);
     scan(0, batch, log, |meta| {
@@ -46,8 +47,8 @@ pub(crate) fn normal(case: &Case<'_>, batch: &Batch, log: &mut dyn Callbacks) ->
     look.verdict()
 }
 
-/// R14 on an exact topic, where the policy asks for it: offsets rise within the batch's range, gaps are compaction's, and
-/// any timestamp is legal.
+/// R14 on an exact topic, where the policy asks for it: offsets rise within the batch's range, gaps are
+/// compaction's, and any timestamp is legal.
 pub(crate) fn exact(index: u32, batch: &Batch, log: &mut dyn Callbacks) -> Result<(), Refusal> {
     let mut offsets = RisingOffsets::new(batch);
     let scanned = scan(index, batch, log, |meta| {

@@ -16,8 +16,8 @@ pub(crate) fn is_pending(case: &Case<'_>, cut: &CutPreview) -> bool {
     cut.highest_epoch_cut.is_some_and(|highest| highest < case.request.source_epoch)
 }
 
-/// R31, and the ground that it leaves: with the policy `refuse` (44); a source epoch above what is cut, a target not
-/// below the start and at a boundary between stored batches (87).
+/// R31, and the ground that it leaves: with the policy `refuse` (44); a source epoch above what is cut, a
+/// target not below the start and at a boundary between stored batches (87).
 pub(crate) fn ground(case: &Case<'_>, cut: Option<CutPreview>) -> Result<Ground, Refusal> {
     let (Some(target), Some(cut)) = (case.request.truncate_to, cut) else {
         return Ok(Ground::of(case.position));

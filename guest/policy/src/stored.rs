@@ -11,8 +11,8 @@ use crate::{refuse, rewind, tag};
 pub(crate) enum Stored {
     /// All of it (R21, R26b).
     Everything,
-    /// So many batches at the front, which end where the log ends (R21); the bytes are the proof that the writer and the
-    /// log agree up to there. 0 = none.
+    /// So many batches at the front, which end where the log ends (R21); the bytes are the proof that the
+    /// writer and the log agree up to there. 0 = none.
     LeadingRun(usize),
 }
 
@@ -55,8 +55,8 @@ pub(crate) fn look_up(case: &Case<'_>, cut: Option<&CutPreview>, log: &mut dyn C
     Stored::LeadingRun(if goes_on { run } else { 0 })
 }
 
-/// The log has come as far as the request wants, whose batches are all stored. Without batches there has to be a wish for
-/// an end (R26b), and a cut has to have left the log exactly so.
+/// The log has come as far as the request wants, whose batches are all stored. Without batches there has to
+/// be a wish for an end (R26b), and a cut has to have left the log exactly so.
 fn is_reached(case: &Case<'_>, cut: Option<&CutPreview>) -> bool {
     let end = case.position.end;
     match (cut, case.request.end_to) {
@@ -97,8 +97,8 @@ pub(crate) fn position_matches(case: &Case<'_>, ground: &Ground) -> Result<(), R
     Ok(())
 }
 
-/// R23: nothing else is stored where the batches go (87). R25: an empty log restarts below its end, if the first batch
-/// reaches it.
+/// R23: nothing else is stored where the batches go (87). R25: an empty log restarts below its end, if the
+/// first batch reaches it.
 pub(crate) fn not_diverged(case: &Case<'_>, ground: &Ground, log: &mut dyn Callbacks) -> Result<(), Refusal> {
     let mut same_until = None;
     for (index, batch) in case.numbered().take_while(|(_, batch)| batch.header.base_offset < ground.end) {

@@ -1,5 +1,5 @@
-//! The exact-produce tag: who may send it (R26), and whether it agrees with itself, with the request's batches and with
-//! the log (R26a). Its bytes are decoded by the host.
+//! The exact-produce tag: who may send it (R26), and whether it agrees with itself, with the request's
+//! batches and with the log (R26a). Its bytes are decoded by the host.
 
 use verbatim_contract::{Callbacks, EpochEntry, Reason, Refusal};
 
@@ -7,7 +7,8 @@ use crate::case::Case;
 use crate::ground::Ground;
 use crate::{refuse, stored};
 
-/// R26: an exact topic is written with a tag and acks = all (44), from the topic that it is the copy of (103).
+/// R26: an exact topic is written with a tag and acks = all (44), from the topic that it is the copy of
+/// (103).
 pub(crate) fn admits(case: &Case<'_>) -> Result<(), Refusal> {
     let request = case.request;
     if !request.has_tag {
@@ -56,8 +57,8 @@ pub(crate) fn agrees_with_itself(case: &Case<'_>) -> Result<(), Refusal> {
     entries_rise(case.entries)
 }
 
-/// R26a with the batches, whose headers are sound and which follow each other: the end is not before theirs, and entries
-/// begin where no batch or older epoch is in the way (42).
+/// R26a with the batches, whose headers are sound and which follow each other: the end is not before theirs,
+/// and entries begin where no batch or older epoch is in the way (42).
 pub(crate) fn agrees_with_batches(case: &Case<'_>) -> Result<(), Refusal> {
     let request = case.request;
     let declared_end = case.declared_end();
@@ -65,7 +66,7 @@ pub(crate) fn agrees_with_batches(case: &Case<'_>) -> Result<(), Refusal> {
     if let Some(end_to) = request.end_to {
         at_least("end to", end_to, batches_end)?;
     }
-    let end = request.end_to.unwrap_or_else(|| batches_end.max(declared_end));
+    let end = request.end_to.unwrap_or(batches_end);
     // An empty log may restart below its end (R25).
     let first = case.batches.first().map_or(declared_end, |batch| batch.header.base_offset);
     let from = first.min(declared_end);
@@ -98,8 +99,8 @@ pub(crate) fn agrees_with_batches(case: &Case<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// R26a with the log that the request builds on: an entry below its end is one of the history's, one at its end or above
-/// is newer than all of them (42). Below the start nothing is looked at.
+/// R26a with the log that the request builds on: an entry below its end is one of the history's, one at its
+/// end or above is newer than all of them (42). Below the start nothing is looked at.
 pub(crate) fn agrees_with_log(
     case: &Case<'_>,
     ground: &Ground,
@@ -128,14 +129,16 @@ pub(crate) fn agrees_with_log(
     Ok(())
 }
 
-/// All entries are in the log's history. Below the start, where nothing is looked at, that is so unless the request cuts.
+/// All entries are in the log's history. Below the start, where nothing is looked at, that is so unless the
+/// request cuts.
 pub(crate) fn entries_are_held(case: &Case<'_>, log: &mut dyn Callbacks) -> bool {
     let ground = Ground::of(case.position);
     let floor = if case.request.truncate_to.is_some() { 0 } else { case.position.start };
     case.entries.iter().all(|entry| entry.start < floor || is_held(entry, &ground, log))
 }
 
-/// The history has this very entry: the last one travels with the call, others are what a cut just behind would leave.
+/// The history has this very entry: the last one travels with the call, others are what a cut just behind
+/// would leave.
 fn is_held(entry: &EpochEntry, ground: &Ground, log: &mut dyn Callbacks) -> bool {
     if ground.last_entry == Some(*entry) {
         return true;

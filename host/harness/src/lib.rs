@@ -1,9 +1,9 @@
 //! Runs scenario files against any admission policy: native, component, somebody else's.
 //!
-//! A scenario says what a topic is set to, what its log holds, which requests come, and what must become of each. The
-//! files are TOML, in `tests/conformance`; their format is described there, for authors of modules. Each scenario runs
-//! against the engine's in-memory broker, so what is compared is what a broker would do: placements, duplicates, the
-//! whole refusal, and the log afterwards.
+//! A scenario says what a topic is set to, what its log holds, which requests come, and what must become of
+//! each. The files are TOML, in `tests/conformance`; their format is described there, for authors of modules.
+//! Each scenario runs against the engine's in-memory broker, so what is compared is what a broker would do:
+//! placements, duplicates, the whole refusal, and the log afterwards.
 //!
 //! ```no_run
 //! # fn judge() -> Box<dyn verbatim_engine::Judge<verbatim_engine::Memory>> { unimplemented!() }

@@ -153,7 +153,8 @@ fn tag(spec: &TagSpec) -> Result<RequestTag, String> {
     })
 }
 
-/// A tag that says as little as it can: nothing below the expected end, a source that begins at 0 and is far ahead.
+/// A tag that says as little as it can: nothing below the expected end, a source that begins at 0 and is far
+/// ahead.
 fn none_declared(expected_end: i64) -> RequestTag {
     RequestTag {
         source_topic_id: [0; 16],

@@ -1,5 +1,5 @@
-//! Random requests on random logs: the component says what the native policy says, to the letter, and what it accepts is
-//! something that the engine carries out.
+//! Random requests on random logs: the component says what the native policy says, to the letter, and what it
+//! accepts is something that the engine carries out.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -57,12 +57,15 @@ impl Judges {
         for _ in 0..REQUESTS {
             let (request, entries, records) = world::request(tape, &log);
             let (native, said) = log.clone().produce(&mut self.native, request, entries.clone(), &records);
-            let (other, also_said) = log.produce(&mut self.component, request, entries, &records);
+            let (other, also_said) = log.produce(&mut self.component, request, entries.clone(), &records);
             agree("verdict", &said, &also_said)?;
             agree("lines", &native.lines, &other.lines)?;
             agree("position", &native.position(), &other.position())?;
             if let Err(Denied::Failed(failure)) = &said {
-                return Err(TestCaseError::fail(format!("the policy broke an invariant: {failure}")));
+                let epochs = native.epochs.entries().to_vec();
+                let call = native.call(request, entries, &records);
+                let text = format!("the policy broke an invariant: {failure}\nepochs {epochs:?}\n{call:#?}");
+                return Err(TestCaseError::fail(text));
             }
             *self.verdicts.entry(name(&said)).or_default() += 1;
             log = native;

@@ -25,4 +25,9 @@ impl<'a> Tape<'a> {
         let index = self.below(u16::try_from(of.len()).unwrap_or(u16::MAX));
         of.get(usize::from(index)).copied().unwrap_or_else(|| panic!("there is nothing to choose from"))
     }
+
+    /// The usual, and once in `times` one of the odd.
+    pub(crate) fn mostly<T: Copy>(&mut self, usual: T, times: u16, odd: &[T]) -> T {
+        if self.rarely(times) { self.one(odd) } else { usual }
+    }
 }

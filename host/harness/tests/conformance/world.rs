@@ -23,7 +23,7 @@ pub(crate) fn log(tape: &mut Tape<'_>) -> Memory {
         log.end += tape.one(&[0, 0, 2]);
         if tape.rarely(4) {
             let last = log.epochs.last().map_or(0, |entry| entry.epoch);
-            log.epochs.assign(last + 1, log.end);
+            log.epochs.assign(last.saturating_add(1), log.end);
         }
         log.shown_epoch = log.epochs.last().map_or(-1, |entry| entry.epoch) + tape.one(&[0, 0, 1]);
     }
@@ -40,7 +40,7 @@ pub(crate) fn log(tape: &mut Tape<'_>) -> Memory {
     }
     log.high_watermark = log.end;
     log.replicas =
-        (1..=3).map(|id| Replica { id, in_sync: !tape.rarely(6), online: !tape.rarely(6) }).collect();
+        (1..=3).map(|id| Replica { id, in_sync: !tape.rarely(8), online: !tape.rarely(8) }).collect();
     log
 }
 
@@ -53,32 +53,22 @@ pub(crate) fn request(tape: &mut Tape<'_>, log: &Memory) -> Sent {
     let (records, end) = if exact { exact_records(tape, log, from) } else { (normal_records(tape), 0) };
     let last = position.last_entry.map_or(-1, |entry| entry.epoch);
     let before = truncate_to.map_or(position.epoch_before_end, |to| log.epochs.before(to));
+    let usual_acks = if exact { -1 } else { tape.one(&[-1, 1, 0]) };
+    let further = end.saturating_add(3);
     let request = Request {
         now_ms: NOW_MS,
-        acks: if exact {
-            tape.one(&[-1, -1, -1, -1, -1, -1, -1, 1])
-        } else {
-            tape.one(&[-1, 1, 0, -1, 1, 0, -1, 5])
-        },
-        api_version: tape.one(&[13, 9, 7, 3]),
+        acks: tape.mostly(usual_acks, 32, &[1, 5]),
+        api_version: tape.mostly(13, 8, &[9, 7, 3]),
         transactional: tape.rarely(8),
         framing: Framing::Complete,
-        has_tag: exact != tape.rarely(24),
-        source_topic_matches: !tape.rarely(24),
-        expected_end: tape.one(&[
-            position.end,
-            position.end,
-            position.end,
-            position.end,
-            0,
-            position.end + 1,
-            end,
-        ]),
-        epoch_before: tape.one(&[before, before, before, before, before, -1, last, before + 1]),
-        source_start: tape.one(&[0, 0, 0, position.end / 2, position.end + 3]),
-        source_end: tape.one(&[1000, 1000, 1000, 1000, 1000, 1000, 2]),
-        source_epoch: tape.one(&[last + 1, last + 2, last + 1, last + 2, last, 0, -1, i32::MAX]),
-        end_to: tape.rarely(4).then(|| tape.one(&[end, end + 3, end, end + 3, position.end, 0])),
+        has_tag: exact != tape.rarely(48),
+        source_topic_matches: !tape.rarely(48),
+        expected_end: tape.mostly(position.end, 4, &[0, position.end.saturating_add(1), end]),
+        epoch_before: tape.mostly(before, 8, &[-1, last, before.saturating_add(1)]),
+        source_start: tape.mostly(0, 8, &[position.start, position.end / 2, further]),
+        source_end: tape.mostly(1000, 24, &[2, -1]),
+        source_epoch: tape.mostly(last.saturating_add(1), 8, &[last, 0, -1, i32::MAX]),
+        end_to: tape.rarely(4).then(|| tape.mostly(end, 2, &[further, further, position.end, 0])),
         truncate_to,
     };
     let entries = if tape.rarely(3) { entries(tape, log, (from, end)) } else { Vec::new() };
@@ -92,12 +82,12 @@ fn policy(tape: &mut Tape<'_>) -> Policy {
         rewind_truncate: !tape.rarely(4),
         validate_records: !exact || tape.rarely(3),
         may_rewrite: tape.rarely(4),
-        compacted: tape.rarely(3),
+        compacted: tape.rarely(4),
         log_append_time: tape.rarely(3),
-        max_message_bytes: tape.one(&[1000, 1000, 1000, 90]),
-        segment_bytes: tape.one(&[1000, 1000, 1000, 85]),
-        before_max_ms: tape.one(&[i64::MAX, 10, 0]),
-        after_max_ms: tape.one(&[3_600_000, i64::MAX, 0]),
+        max_message_bytes: tape.mostly(1000, 16, &[90]),
+        segment_bytes: tape.mostly(1000, 16, &[85]),
+        before_max_ms: tape.one(&[i64::MAX, i64::MAX, 10, 0]),
+        after_max_ms: tape.one(&[3_600_000, 3_600_000, i64::MAX, 0]),
         min_insync: tape.one(&[1, 2, 3]),
         topic_id: (1, 2),
         partition: 0,
@@ -127,18 +117,18 @@ fn exact_records(tape: &mut Tape<'_>, log: &Memory, from: i64) -> (Vec<u8>, i64)
         let first = usize::from(tape.below(4));
         let many = usize::from(tape.below(4));
         for (header, bytes) in stored.iter().skip(first).take(many) {
-            records.extend(damaged(tape, bytes.to_vec(), 12));
+            records.extend(damaged(tape, bytes.to_vec(), 24));
             base = header.next_offset().unwrap_or(base);
         }
     }
     let last = log.epochs.last().map_or(0, |entry| entry.epoch);
     let mut epoch = last;
     for _ in 0..tape.below(4) {
-        epoch += tape.one(&[0, 0, 0, 1, -1]);
-        let at = base + tape.one(&[0, 0, 0, 0, 2, -1]);
+        epoch = epoch.saturating_add(tape.mostly(0, 4, &[1, 1, -1]));
+        let at = base.saturating_add(tape.mostly(0, 4, &[2, 2, 2, -1]));
         let one = batch(tape, at.max(0), epoch);
         base = header(&one).next_offset().unwrap_or(base);
-        records.extend(damaged(tape, one, 12));
+        records.extend(damaged(tape, one, 24));
     }
     tail(tape, &mut records);
     (records, base)
@@ -147,8 +137,8 @@ fn exact_records(tape: &mut Tape<'_>, log: &Memory, from: i64) -> (Vec<u8>, i64)
 /// A batch for a normal topic, or not quite.
 fn normal_records(tape: &mut Tape<'_>) -> Vec<u8> {
     let mut records = Vec::new();
-    for _ in 0..tape.one(&[1, 1, 1, 1, 1, 1, 1, 2, 0]) {
-        let base = tape.one(&[0, 0, 0, 0, 0, 0, 0, 5]);
+    for _ in 0..tape.mostly(1, 12, &[0, 2]) {
+        let base = tape.mostly(0, 24, &[5]);
         let one = batch(tape, base, -1);
         records.extend(damaged(tape, one, 4));
     }
@@ -157,9 +147,9 @@ fn normal_records(tape: &mut Tape<'_>) -> Vec<u8> {
 }
 
 fn tail(tape: &mut Tape<'_>, records: &mut Vec<u8>) {
-    match tape.below(24) {
-        23 => records.extend([0; 20]),
-        22 => records.extend([0; 30]),
+    match tape.below(64) {
+        63 => records.extend([0; 20]),
+        62 => records.extend([0; 30]),
         _ => {}
     }
 }
@@ -167,7 +157,7 @@ fn tail(tape: &mut Tape<'_>, records: &mut Vec<u8>) {
 fn batch(tape: &mut Tape<'_>, base: i64, epoch: i32) -> Vec<u8> {
     let key = tape.one(&[&[0, 0, 0, 1][..], &[0, 0, 0, 0], &[0, 0, 0, 9], &[1, 2]]);
     let mut builder = BatchBuilder::new(base).leader_epoch(epoch);
-    let count = tape.one(&[1, 1, 2, 3, 0]);
+    let count = tape.one(&[1, 1, 1, 2, 2, 3, 3, 0]);
     for index in 0..count {
         let timestamp = NOW_MS + tape.one(&[0, 0, -1, -11, 1]);
         let mut record = NewRecord::new(index, timestamp).value(b"v");
@@ -180,16 +170,16 @@ fn batch(tape: &mut Tape<'_>, base: i64, epoch: i32) -> Vec<u8> {
         builder =
             builder.producer(tape.one(&[7, 8]), tape.one(&[0, 0, 1, -1]), tape.one(&[0, 1, 2, i32::MAX, -1]));
     }
-    if tape.rarely(6) {
+    if tape.rarely(12) {
         builder = builder.transactional();
     }
-    if tape.rarely(8) {
+    if tape.rarely(16) {
         builder = builder.control();
     }
-    if tape.rarely(8) {
+    if tape.rarely(16) {
         builder = builder.log_append_time(tape.one(&[NOW_MS, -1]));
     }
-    if tape.rarely(8) {
+    if tape.rarely(16) {
         builder = builder.last_offset_delta(4);
     }
     let codec =
@@ -210,16 +200,19 @@ fn damaged(tape: &mut Tape<'_>, mut bytes: Vec<u8>, times: u16) -> Vec<u8> {
         0 => header.crc ^= 1,
         1 => header.magic = tape.one(&[0, 1, 3, -1]),
         2 => header.attributes = Attributes::from_bits(before.attributes.bits() ^ (1 << tape.below(15))),
-        3 => header.last_offset_delta = tape.one(&[-1, i32::MIN, i32::MAX, before.last_offset_delta + 1]),
-        4 => header.record_count = tape.one(&[0, -1, before.record_count + 1, i32::MAX]),
-        5 => header.base_offset = tape.one(&[-1, i64::MAX, i64::MIN, before.base_offset + 1]),
+        3 => {
+            header.last_offset_delta =
+                tape.one(&[-1, i32::MIN, i32::MAX, before.last_offset_delta.saturating_add(1)])
+        }
+        4 => header.record_count = tape.one(&[0, -1, before.record_count.saturating_add(1), i32::MAX]),
+        5 => header.base_offset = tape.one(&[-1, i64::MAX, i64::MIN, before.base_offset.saturating_add(1)]),
         6 => header.leader_epoch = tape.one(&[-1, i32::MAX, i32::MAX - 1]),
         7 => header.base_timestamp = tape.one(&[i64::MAX, i64::MIN, -1]),
         8 => header.max_timestamp = -1,
         9 => header.base_sequence = tape.one(&[-1, i32::MAX, 3]),
         10 => {
             bytes.truncate(tape.one(&[40, 60]));
-            header.batch_length = i32::try_from(bytes.len()).unwrap_or(0) - 12;
+            header.batch_length = i32::try_from(bytes.len()).unwrap_or(12) - 12;
         }
         _ => {
             if let Some(byte) = bytes.get_mut(HEADER_LEN + usize::from(tape.below(8))) {
@@ -240,7 +233,7 @@ fn damaged(tape: &mut Tape<'_>, mut bytes: Vec<u8>, times: u16) -> Vec<u8> {
 fn boundary(tape: &mut Tape<'_>, log: &Memory) -> i64 {
     let starts: Vec<_> = log.stored.batches().iter().map(|(header, _)| header.base_offset).collect();
     let offset = if starts.is_empty() { log.end } else { tape.one(&starts) };
-    tape.one(&[offset, offset, offset, log.end, log.start, offset + 1])
+    tape.one(&[offset, offset, offset, log.end, log.start, offset.saturating_add(1)])
 }
 
 /// Entries some of which the log has, and some of which come with the batches.
@@ -250,8 +243,17 @@ fn entries(tape: &mut Tape<'_>, log: &Memory, (from, end): (i64, i64)) -> Vec<Ep
     entries.retain(|entry| entry.start < from);
     let mut epoch = log.epochs.last().map_or(0, |entry| entry.epoch);
     for _ in 0..tape.below(3) {
-        epoch += tape.one(&[1, 1, 0, -1]);
-        entries.push(EpochEntry { epoch, start: tape.one(&[from, end, from + 1, end + 1, from - 1]) });
+        epoch = epoch.saturating_add(tape.one(&[1, 1, 0, -1]));
+        entries.push(EpochEntry {
+            epoch,
+            start: tape.one(&[
+                from,
+                end,
+                from.saturating_add(1),
+                end.saturating_add(1),
+                from.saturating_sub(1),
+            ]),
+        });
     }
     entries
 }
