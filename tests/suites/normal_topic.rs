@@ -190,7 +190,7 @@ fn kafka_topics(broker: &Broker) -> anyhow::Result<()> {
     let shown = with(&["--describe", "--topic", "made"])?;
     ensure!(shown.contains("PartitionCount: 3") && shown.contains("retention.ms=1000"), "{shown}");
     let again = topics.output(&[&server[..], &["--create", "--topic", "made"]].concat(), b"")?;
-    ensure!(!again.status.success() && again.to_string().contains("already exists"), "{again}");
+    ensure!(!again.status.success() && again.to_string().contains("TopicExistsException"), "{again}");
 
     with(&["--delete", "--topic", "made"])?;
     ensure!(!with(&["--list"])?.lines().any(|line| line == "made"), "the topic is still listed");

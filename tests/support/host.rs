@@ -58,12 +58,21 @@ impl Home {
         self.folder.path().join("data")
     }
 
+    /// What all hosts of this home have printed so far.
+    pub fn log(&self) -> String {
+        read_log(&self.log_file())
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder.path().join("host.log")
+    }
+
     /// Starts a host and waits until it takes connections.
     ///
     /// # Errors
     /// With the host's log, if it ends or takes too long.
     pub fn start(&self) -> anyhow::Result<Host> {
-        let log = self.folder.path().join("host.log");
+        let log = self.log_file();
         let mut command = match self.address_space_bytes {
             // The limit is set by prlimit, which then becomes the host.
             Some(bytes) => {
@@ -99,7 +108,7 @@ impl Host {
 
     /// What all hosts of this home have printed so far.
     pub fn log(&self) -> String {
-        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+        read_log(&self.log)
     }
 
     /// True while it runs.
@@ -178,6 +187,10 @@ impl Drop for Host {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn read_log(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
 /// The `verbatim` command of this build profile. It is brought up to date once, which is nothing to do under
