@@ -58,6 +58,10 @@ pub(crate) fn apply(log: &mut Log, commit: &Commit<'_>) -> Result<(), ApplyError
         Some(reason) => ApplyError::Offline { reason: reason.as_ref().to_owned() },
         None => ApplyError::Failed { cut: commit.cut, source },
     };
+    if plan.restarts {
+        // A segment that begins below the end must not meet one that lies there.
+        log.delete_dead().map_err(|error| failed(log, error))?;
+    }
     let mark = Mark::take(log).map_err(|error| failed(log, error))?;
     log.producers.begin();
     if let Err(error) = append(log, &plan) {
@@ -213,7 +217,6 @@ fn append(log: &mut Log, plan: &Plan<'_>) -> Result<(), LogError> {
     if let Some(first) = plan.batches.first() {
         log.persist(facts.clone())?;
         if plan.restarts {
-            log.delete_dead()?;
             log.roll(first.header.base_offset)?;
         }
         write_batches(log, &plan.batches)?;
