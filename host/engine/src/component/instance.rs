@@ -10,7 +10,7 @@ use super::deadline::Deadline;
 use super::limits::Limiter;
 use super::module::Linked;
 use super::state::State;
-use super::{Engine, convert};
+use super::{Engine, LoadError, convert};
 use crate::stage::{Stage, TraceBudget, cut_text};
 use crate::{Call, Failure, Judge, Judged, NotJoined, Partition, may_join};
 
@@ -34,8 +34,41 @@ struct Live<P: Partition> {
     membership: Option<membership::Guest>,
 }
 
+/// Why there is no instance.
+pub(super) enum NotStarted {
+    Failed(Failure),
+    /// An export has another type than the contract says.
+    OtherTypes(String),
+}
+
+impl From<Failure> for NotStarted {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<NotStarted> for Failure {
+    fn from(not_started: NotStarted) -> Self {
+        match not_started {
+            NotStarted::Failed(failure) => failure,
+            NotStarted::OtherTypes(text) => Self::Start { text },
+        }
+    }
+}
+
+impl From<NotStarted> for LoadError {
+    fn from(not_started: NotStarted) -> Self {
+        match not_started {
+            NotStarted::Failed(failure) => Self::Failed(failure),
+            NotStarted::OtherTypes(text) => Self::MissingExport {
+                symbol: format!("produce-path or membership of the contract's type, {text}"),
+            },
+        }
+    }
+}
+
 impl<P: Partition> Instance<P> {
-    pub(super) fn start(engine: Engine, linked: Linked<P>) -> Result<Self, Failure> {
+    pub(super) fn start(engine: Engine, linked: Linked<P>) -> Result<Self, NotStarted> {
         let mut live = Live::new(&engine, &linked)?;
         let description = live.describe()?;
         Ok(Self { linked, live: Some(live), description, trace: TraceBudget::default(), engine })
@@ -49,7 +82,7 @@ impl<P: Partition> Instance<P> {
     fn take_live(&mut self) -> Result<Live<P>, Failure> {
         match self.live.take() {
             Some(live) => Ok(live),
-            None => Live::new(&self.engine, &self.linked),
+            None => Ok(Live::new(&self.engine, &self.linked)?),
         }
     }
 }
@@ -89,7 +122,7 @@ impl<P: Partition> Judge<P> for Instance<P> {
 }
 
 impl<P: Partition> Live<P> {
-    fn new(engine: &Engine, linked: &Linked<P>) -> Result<Self, Failure> {
+    fn new(engine: &Engine, linked: &Linked<P>) -> Result<Self, NotStarted> {
         let limits = engine.limits();
         let state = State { stage: None, limiter: Limiter::new(limits), deadline: Deadline::default() };
         let mut store = Store::new(engine.wasmtime(), state);
@@ -97,17 +130,20 @@ impl<P: Partition> Live<P> {
         store.epoch_deadline_callback(State::tick);
         store.set_hostcall_fuel(limits.handover_bytes);
         begin(&mut store, 0);
-        let started = linked.pre.instantiate(&mut store).and_then(|instance| {
-            let produce_path = linked.produce_path.load(&mut store, &instance)?;
-            let membership = linked.membership.as_ref().map(|indices| indices.load(&mut store, &instance));
-            Ok((produce_path, membership.transpose()?))
-        });
-        match started {
-            Ok((produce_path, membership)) => Ok(Self { store, produce_path, membership }),
-            Err(error) => Err(match failure(store.data(), &error) {
+        let instance =
+            linked.pre.instantiate(&mut store).map_err(|error| match failure(store.data(), &error) {
                 Failure::Trap { text } => Failure::Start { text },
                 failure => failure,
-            }),
+            })?;
+        // These compare types, and call nothing.
+        let membership = linked.membership.as_ref().map(|indices| indices.load(&mut store, &instance));
+        let exports = membership.transpose().and_then(|membership| {
+            let produce_path = linked.produce_path.load(&mut store, &instance)?;
+            Ok((produce_path, membership))
+        });
+        match exports {
+            Ok((produce_path, membership)) => Ok(Self { store, produce_path, membership }),
+            Err(error) => Err(NotStarted::OtherTypes(format!("{error:#}"))),
         }
     }
 

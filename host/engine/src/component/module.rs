@@ -58,12 +58,12 @@ impl Module {
         let component = Component::new(engine.wasmtime(), bytes)
             .map_err(|error| LoadError::Invalid { text: format!("{error:#}") })?;
         let (imports, exports) = interfaces(engine, &component);
-        let contract_version = contract_version(&imports, &exports)?;
+        names_fit(&imports, &exports)?;
         let linked = Linked::<Memory>::new(engine, &component)?;
         let inspection = Inspection {
             decides_membership: linked.membership.is_some(),
             description: described(Instance::start(engine.clone(), linked)?.into_description())?,
-            contract_version,
+            contract_version: contract_version(&exports),
             imports,
             exports,
             digest: Digest::of(bytes),
@@ -84,7 +84,7 @@ impl Module {
     pub fn instance<P: Partition>(&self) -> Result<Instance<P>, Failure> {
         let linked = Linked::new(&self.engine, &self.component)
             .map_err(|error| Failure::Start { text: error.to_string() })?;
-        Instance::start(self.engine.clone(), linked)
+        Ok(Instance::start(self.engine.clone(), linked)?)
     }
 }
 
@@ -153,22 +153,26 @@ fn shown(name: &str, item: &ComponentItem) -> String {
     }
 }
 
-/// The version in the names. Every import must be the contract's, and everything of the contract must be of a version
-/// that this host speaks; other exports are the module's own affair.
-fn contract_version(imports: &[String], exports: &[String]) -> Result<String, LoadError> {
+/// Every import must be the contract's, and everything of the contract must be of a version that this host speaks; other
+/// exports are the module's own affair.
+fn names_fit(imports: &[String], exports: &[String]) -> Result<(), LoadError> {
     for name in imports.iter().chain(exports).filter(|name| name.starts_with(PACKAGE)) {
         let version = name.split_once('@').map_or("", |(_, version)| version);
         if compatible(version) != compatible(CONTRACT_VERSION) {
             return Err(LoadError::ContractVersion { found: name.clone() });
         }
     }
-    if let Some(foreign) = imports.iter().find(|name| !name.starts_with(PACKAGE)) {
-        return Err(LoadError::UnknownImport { symbol: foreign.clone() });
+    match imports.iter().find(|name| !name.starts_with(PACKAGE)) {
+        Some(foreign) => Err(LoadError::UnknownImport { symbol: foreign.clone() }),
+        None => Ok(()),
     }
-    let wanted = interface("produce-path");
-    let path = wanted.split_once('@').map_or(wanted.as_str(), |(path, _)| path);
-    let export = exports.iter().filter_map(|name| name.split_once('@')).find(|&(name, _)| name == path);
-    export.map(|(_, version)| version.to_owned()).ok_or(LoadError::MissingExport { symbol: wanted })
+}
+
+/// The version in the name of the export that was found before.
+fn contract_version(exports: &[String]) -> String {
+    let mut names =
+        exports.iter().filter_map(|name| name.strip_prefix(PACKAGE)?.strip_prefix("produce-path@"));
+    names.next().unwrap_or(CONTRACT_VERSION).to_owned()
 }
 
 /// What must be equal for two versions to fit: the major version and, before 1.0, the minor one.

@@ -1,0 +1,194 @@
+//! A module that misbehaves costs one call an error, and nobody else anything.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hostile_module::Behaviour;
+use verbatim_contract::{MAX_TEXT_LEN, Reason, Replica};
+use verbatim_engine::{
+    Denied, Failure, Instance, Invariant, Judge, MAX_TRACE_LEN, MAX_TRACE_LINES, Memory, NotJoined,
+    denied_code,
+};
+
+use crate::support::{batch, engine, exact, exact_mirroring, fingerprint, hostile, run, tagged};
+
+/// A partition with something in it, which the module sees under this behaviour's number.
+fn partition(behaviour: Behaviour, judge: &mut Instance<Memory>) -> Memory {
+    let memory = exact();
+    let request = tagged(&memory, (10, 3));
+    let (mut memory, verdict) =
+        memory.produce(judge, request, vec![], &run(&[batch(0, 3, 4), batch(4, 3, 6)]));
+    verdict.unwrap();
+    memory.policy.partition = behaviour.partition();
+    memory
+}
+
+/// What a judge says of a request that a good module accepts.
+fn misbehave(behaviour: Behaviour, judge: &mut Instance<Memory>) -> (Memory, Result<(), Denied>) {
+    let memory = partition(behaviour, judge);
+    let before = fingerprint(&memory);
+    let request = tagged(&memory, (20, 3));
+    let (memory, verdict) = memory.produce(judge, request, vec![], &run(&[batch(10, 3, 5), batch(15, 3, 5)]));
+    if verdict.is_err() {
+        assert_eq!(fingerprint(&memory), before, "{behaviour:?}");
+    }
+    (memory, verdict.map(|_| ()))
+}
+
+fn failure(behaviour: Behaviour, judge: &mut Instance<Memory>) -> Failure {
+    match misbehave(behaviour, judge).1 {
+        Err(denied @ Denied::Failed(_)) => {
+            assert_eq!(denied_code(&denied).number, 56);
+            assert!(denied_code(&denied).retriable);
+            let Denied::Failed(failure) = denied else { unreachable!() };
+            failure
+        }
+        other => panic!("{behaviour:?}: {other:?}"),
+    }
+}
+
+#[test]
+fn each_misbehaviour_has_its_failure() {
+    let mut judge = hostile(&engine()).instance().unwrap();
+    for behaviour in [Behaviour::Traps, Behaviour::Recurses] {
+        let failure = failure(behaviour, &mut judge);
+        assert!(matches!(failure, Failure::Trap { .. }), "{behaviour:?}: {failure:?}");
+    }
+    for behaviour in [Behaviour::Spins, Behaviour::AsksForEver] {
+        let failure = failure(behaviour, &mut judge);
+        assert!(matches!(failure, Failure::Deadline { .. }), "{behaviour:?}: {failure:?}");
+    }
+    for behaviour in [Behaviour::GrowsMemory, Behaviour::RefusesEndlessly] {
+        let failure = failure(behaviour, &mut judge);
+        assert!(matches!(failure, Failure::Memory { .. }), "{behaviour:?}: {failure:?}");
+    }
+    for behaviour in [Behaviour::RefusesTooLong, Behaviour::WritesEndlessLine] {
+        let failure = failure(behaviour, &mut judge);
+        assert!(matches!(failure, Failure::Trap { .. }), "{behaviour:?}: {failure:?}");
+    }
+    for (behaviour, which) in [
+        (Behaviour::SettlesNothing, Invariant::Settled),
+        (Behaviour::SettlesTwice, Invariant::Settled),
+        (Behaviour::PlacesElsewhere, Invariant::Settled),
+        (Behaviour::ChangesEpoch, Invariant::Settled),
+        (Behaviour::ClaimsDuplicates, Invariant::Settled),
+        (Behaviour::SettlesBeyond, Invariant::Settled),
+        (Behaviour::AsksBeyond, Invariant::Settled),
+        (Behaviour::Rewrites, Invariant::Bytes),
+    ] {
+        let failure = failure(behaviour, &mut judge);
+        assert!(
+            matches!(&failure, Failure::Invariant(broken) if broken.which == which),
+            "{behaviour:?}: {failure:?}"
+        );
+    }
+    misbehave(Behaviour::AppendsAll, &mut judge).1.expect("the instance works after all that");
+}
+
+#[test]
+fn a_refusal_is_bounded_and_drops_what_was_placed() {
+    let mut judge = hostile(&engine()).instance().unwrap();
+    for behaviour in [Behaviour::RefusesAfterPlacing, Behaviour::RefusesAtLength] {
+        let Err(Denied::Refused(refusal)) = misbehave(behaviour, &mut judge).1 else {
+            panic!("{behaviour:?}")
+        };
+        assert_eq!(refusal.reason, Reason::Other(42));
+        assert!(refusal.text.len() <= MAX_TEXT_LEN, "{behaviour:?}");
+    }
+}
+
+#[test]
+fn a_flood_of_lines_is_cut() {
+    let mut judge = hostile(&engine()).instance().unwrap();
+    let (memory, verdict) = misbehave(Behaviour::FloodsLog, &mut judge);
+    // 10,000 lines take their time: on a slow machine that is a missed deadline, which is as good.
+    if let Err(denied) = verdict {
+        assert!(matches!(denied, Denied::Failed(Failure::Deadline { .. })), "{denied}");
+    }
+    assert!(!memory.lines.is_empty() && memory.lines.len() <= usize::try_from(MAX_TRACE_LINES).unwrap());
+    assert!(memory.lines.iter().all(|line| line.len() == MAX_TRACE_LEN));
+}
+
+#[test]
+fn a_false_checksum_is_never_committed() {
+    let mut judge = hostile(&engine()).instance().unwrap();
+    let mut damaged = batch(0, 3, 4);
+    *damaged.last_mut().unwrap() ^= 1;
+    let memory = exact();
+    let request = tagged(&memory, (10, 3));
+    let (memory, verdict) = memory.produce(&mut judge, request, vec![], &run(&[damaged]));
+    assert!(
+        matches!(&verdict, Err(Denied::Failed(Failure::Invariant(broken))) if broken.which == Invariant::Validated),
+        "{verdict:?}"
+    );
+    assert_eq!(fingerprint(&memory), fingerprint(&exact()));
+}
+
+#[test]
+fn a_hostile_membership_harms_nobody() {
+    let mut judge = hostile(&engine()).instance::<Memory>().unwrap();
+    let position = exact().position();
+    let mut ask = |id| judge.may_join(&Replica { id, in_sync: false, online: true }, 0, &position);
+    assert_eq!(ask(1), Ok(()));
+    assert!(matches!(ask(2), Err(NotJoined::Refused(reason)) if reason.len() <= MAX_TEXT_LEN));
+    assert!(matches!(ask(3), Err(NotJoined::Failed(Failure::Trap { .. }))));
+    assert!(matches!(ask(4), Err(NotJoined::Failed(Failure::Deadline { .. }))));
+    assert!(matches!(ask(5), Err(NotJoined::Failed(Failure::Trap { text })) if text.contains("produce")));
+    assert_eq!(ask(1), Ok(()));
+}
+
+#[test]
+fn many_traps_leave_memory_flat() {
+    let mut judge = hostile(&engine()).instance().unwrap();
+    let mut trap = |times: u32| {
+        for _ in 0..times {
+            let mut memory = exact();
+            memory.policy.partition = Behaviour::Traps.partition();
+            let request = tagged(&memory, (10, 3));
+            let (_, verdict) = memory.produce(&mut judge, request, vec![], &run(&[batch(0, 3, 1)]));
+            assert!(verdict.is_err());
+        }
+        resident_bytes()
+    };
+    let before = trap(200);
+    let after = trap(2000);
+    // A leaked store would be 30 KiB and more each.
+    assert!(after.saturating_sub(before) < 16 << 20, "grew from {before} to {after} bytes");
+}
+
+fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// Every core is kept busy by more threads than there are; a good module must not miss its deadline for that.
+#[test]
+fn a_good_module_does_not_fail_on_a_busy_machine() {
+    let engine = engine();
+    let mut judge = exact_mirroring(&engine).instance().unwrap();
+    let stop = AtomicBool::new(false);
+    let threads = std::thread::available_parallelism().unwrap().get() * 4;
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut memory = exact();
+            for round in 0..3000 {
+                let end = memory.end;
+                let batches: Vec<_> = (0..16).map(|index| batch(end + index, 3, 1)).collect();
+                let request = tagged(&memory, (end + 16, 3));
+                let verdict;
+                (memory, verdict) = memory.produce(&mut judge, request, vec![], &run(&batches));
+                verdict.unwrap_or_else(|denied| panic!("round {round}: {denied}"));
+                // Comparing is not what is tested; keep the log short.
+                memory.stored.advance_start(memory.end);
+            }
+        }));
+        stop.store(true, Ordering::Relaxed);
+        outcome.unwrap();
+    });
+}

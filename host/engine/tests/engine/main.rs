@@ -1,0 +1,16 @@
+//! Tests of the engine: modules against the contract, good ones against the native policy, hostile ones against the host.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod contract_check;
+mod equal;
+mod hostile;
+mod invariants;
+mod memory;
+mod rewinds;
+mod support;
