@@ -1,0 +1,10 @@
+//! The broker in this process, spoken to over TCP, judged by the policy compiled in.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod exact;
+mod failures;
+mod promotion;
+mod reads;
+mod support;
+mod topics;
+mod versions;
