@@ -24,6 +24,24 @@ pub struct Call {
 }
 
 impl Call {
+    /// A call for a request's records, the batches one behind the other: splits them, whatever `request.framing` says,
+    /// and looks up the producers.
+    #[must_use]
+    pub fn new(
+        policy: Policy,
+        position: Position,
+        request: Request,
+        entries: Vec<EpochEntry>,
+        records: &Bytes,
+        mut producer: impl FnMut(i64) -> Option<ProducerLast>,
+    ) -> Self {
+        let (mut batches, framing) = Incoming::split(records);
+        for batch in batches.iter_mut().filter(|batch| batch.facts.header.has_producer()) {
+            batch.facts.producer = producer(batch.facts.header.producer_id);
+        }
+        Self { policy, position, request: Request { framing, ..request }, entries, batches }
+    }
+
     /// Bytes of all batches together.
     #[must_use]
     pub fn len_bytes(&self) -> u64 {
@@ -105,6 +123,7 @@ fn short(bytes: &[u8]) -> Header {
 }
 
 #[cfg(test)]
+#[expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 

@@ -68,6 +68,7 @@ pub fn may_join(replica: &Replica, replica_end: i64, position: &Position) -> Res
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use verbatim_contract::EpochEntry;
 

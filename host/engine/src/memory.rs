@@ -6,8 +6,6 @@
 mod producers;
 mod stored;
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use verbatim_contract::{
     Comparison, CutPreview, EpochEntry, EpochHistory, Policy, Position, ProducerState, Replica, Request,
@@ -40,8 +38,6 @@ pub struct Memory {
     pub replicas: Vec<Replica>,
     /// Where the source of an exact topic stands.
     pub source: Option<Source>,
-    /// The module's own keys.
-    pub config: BTreeMap<String, String>,
     /// What the module wrote to the log.
     pub lines: Vec<String>,
     /// How compressed records are inflated; by itself the broker knows no codec.
@@ -53,20 +49,16 @@ impl Memory {
     /// An empty partition with three replicas, all in sync and online. A normal one begins with epoch 0.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
-        let mut epochs = EpochHistory::new();
-        if !policy.exact {
-            epochs.assign(0, 0);
-        }
+        let first = (!policy.exact).then_some(EpochEntry { epoch: 0, start: 0 });
         Self {
             start: 0,
             end: 0,
             high_watermark: 0,
-            shown_epoch: epochs.last().map_or(-1, |entry| entry.epoch),
-            epochs,
+            shown_epoch: first.map_or(-1, |entry| entry.epoch),
+            epochs: EpochHistory::from_entries(first.into_iter().collect()).unwrap_or_default(),
             stored: Stored::default(),
             replicas: (1..=3).map(|id| Replica { id, in_sync: true, online: true }).collect(),
             source: None,
-            config: BTreeMap::new(),
             lines: Vec::new(),
             inflate: |_, _| Err(Unreadable::UnknownCodec),
             reader: RecordReader::default(),
@@ -91,23 +83,11 @@ impl Memory {
         (judged.partition, judged.verdict)
     }
 
-    /// What a judge is told. How the records split into batches is found out here, whatever `request.framing` says.
+    /// What a judge is told; `request.framing` is found out here.
     #[must_use]
     pub fn call(&self, request: Request, entries: Vec<EpochEntry>, records: &Bytes) -> Call {
-        let (batches, framing) = Incoming::split(records);
-        let producer = |batch: &Incoming| self.stored.producers().get(batch.facts.header.producer_id);
-        let batches = batches.into_iter().map(|batch| {
-            let producer = producer(&batch).map(ProducerState::last);
-            batch.with_producer(producer)
-        });
-        let (policy, position) = (self.policy.clone(), self.position());
-        Call {
-            policy,
-            position,
-            request: Request { framing, ..request },
-            entries,
-            batches: batches.collect(),
-        }
+        let producer = |id| self.stored.producers().get(id).map(ProducerState::last);
+        Call::new(self.policy.clone(), self.position(), request, entries, records, producer)
     }
 
     /// Where the log stands.
@@ -159,8 +139,8 @@ impl Partition for Memory {
     fn records(&mut self, index: u32, batch: &Incoming, max: u32) -> Result<Vec<u8>, Unreadable> {
         self.reader.next(index, batch, max, self.inflate)
     }
-    fn config(&mut self, key: &str) -> Option<String> {
-        self.config.get(key).cloned()
+    fn config(&mut self, _key: &str) -> Option<String> {
+        None
     }
     fn trace(&mut self, line: &str) {
         self.lines.push(line.to_owned());

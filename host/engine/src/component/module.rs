@@ -108,7 +108,7 @@ impl<P: Partition> Linked<P> {
             .map_err(|error| LoadError::UnknownImport { symbol: format!("{error:#}") })?;
         let missing = |error: wasmtime::Error| LoadError::MissingExport { symbol: format!("{error:#}") };
         let produce_path = produce_path::GuestIndices::new(&pre).map_err(missing)?;
-        let has_membership = component.get_export_index(None, &interface("membership")).is_some();
+        let has_membership = component.get_export_index(None, interface("membership").as_str()).is_some();
         let membership = has_membership.then(|| membership::GuestIndices::new(&pre).map_err(missing));
         Ok(Self { pre, produce_path, membership: membership.transpose()? })
     }

@@ -188,10 +188,9 @@ fn random_exact(random: &mut Random, memory: &Memory) -> Produced {
         ));
         base += i64::from(count);
     }
-    if random.below(12) == 0 {
-        if let Some(byte) = batches.last_mut().and_then(|batch| batch.last_mut()) {
-            *byte ^= 1;
-        }
+    let damaged = batches.last_mut().filter(|_| random.below(12) == 0);
+    if let Some(byte) = damaged.and_then(|batch| batch.last_mut()) {
+        *byte ^= 1;
     }
     let entries =
         (0..random.below(3)).map(|_| entry(epoch(random) + 1, memory.end + random.near(5))).collect();
