@@ -1,8 +1,6 @@
 //! An exact topic: the writer chooses offset and leader epoch, and the log takes what a follower would, made
 //! strict.
 
-use alloc::vec::Vec;
-
 use verbatim_contract::{Batch, Callbacks, Placement, Refusal};
 
 use crate::case::Case;
@@ -16,13 +14,13 @@ pub(crate) fn produce(case: &Case<'_>, log: &mut dyn Callbacks) -> Result<(), Re
     tag::agrees_with_itself(case)?; // R26a
     framing::no_tail(case)?; // R1
     framing::lengths(case)?; // R2a
-    let control_records = headers(case, log)?; // R2b to R9
+    let malformed_control = headers(case, log)?; // R2b to R9
     framing::batch_count(case)?; // R12a
     each(case, header::empty_batch)?; // R17
     stored::no_overlap_in_request(case)?; // R24
     epochs::in_range(case)?; // R27
     tag::agrees_with_batches(case)?; // R26a
-    validate_records(case, control_records, log)?; // R14
+    validate_records(case, malformed_control, log)?; // R14
 
     let cut = rewind::preview(case, log);
     let run = match stored::look_up(case, cut.as_ref(), log) {
@@ -45,39 +43,41 @@ pub(crate) fn produce(case: &Case<'_>, log: &mut dyn Callbacks) -> Result<(), Re
     settle(case, run, log) // R19, R20
 }
 
-/// R2b to R9, batch by batch. Gives what R14 has to say of control batches, by batch.
-fn headers(case: &Case<'_>, log: &mut dyn Callbacks) -> Result<Vec<Result<(), Refusal>>, Refusal> {
+/// R2b to R9, batch by batch. Gives R14's refusal of the first control batch that is malformed, for when its
+/// turn comes.
+fn headers(case: &Case<'_>, log: &mut dyn Callbacks) -> Result<Option<Refusal>, Refusal> {
     let validate = case.policy.validate_records;
-    case.numbered()
-        .map(|(index, batch)| {
-            header::whole(index, batch)?; // R2b
-            framing::magic(index, batch)?; // R3
-            header::checksum(index, batch)?; // R4
-            header::codec(index, batch)?; // R5
-            header::offset_delta(index, batch)?; // R6
-            header::record_count(index, batch)?; // R7
-            let records = control::key(index, batch, validate, log)?; // R8
-            header::base_offset(index, batch)?; // R13
-            Ok(records)
-        })
-        .collect()
+    let mut malformed = None;
+    for (index, batch) in case.numbered() {
+        header::whole(index, batch)?; // R2b
+        framing::magic(index, batch)?; // R3
+        header::checksum(index, batch)?; // R4
+        header::codec(index, batch)?; // R5
+        header::offset_delta(index, batch)?; // R6
+        header::record_count(index, batch)?; // R7
+        let records = control::key(index, batch, validate, log)?; // R8
+        header::base_offset(index, batch)?; // R13
+        malformed = malformed.or(records.err());
+    }
+    Ok(malformed)
 }
 
 /// R14, where the policy asks for it.
 fn validate_records(
     case: &Case<'_>,
-    control_records: Vec<Result<(), Refusal>>,
+    malformed_control: Option<Refusal>,
     log: &mut dyn Callbacks,
 ) -> Result<(), Refusal> {
     if !case.policy.validate_records {
         return Ok(());
     }
-    case.numbered().zip(control_records).try_for_each(|((index, batch), control)| {
-        if batch.header.attributes.is_control() || batch.header.record_count == 0 {
-            return control;
-        }
-        records::exact(index, batch, log)
-    })
+    let first_control = malformed_control.as_ref().and_then(|refusal| refusal.batch).unwrap_or(u32::MAX);
+    let plain = |batch: &Batch| !batch.header.attributes.is_control() && batch.header.record_count > 0;
+    case.numbered()
+        .take_while(|(index, _)| *index < first_control)
+        .filter(|(_, batch)| plain(batch))
+        .try_for_each(|(index, batch)| records::exact(index, batch, log))?;
+    malformed_control.map_or(Ok(()), Err)
 }
 
 /// The first `run` batches are stored, the others are placed where their writer wants them.

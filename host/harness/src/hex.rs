@@ -23,8 +23,9 @@ mod tests {
     #[test]
     fn decodes_pairs_and_names_what_is_none() {
         assert_eq!(decode("00 ff\n7F"), Ok(vec![0, 255, 127]));
-        assert!(decode("0").unwrap_err().contains("digits=`1`"));
-        assert!(decode("0g").unwrap_err().contains("digits=`0g`"));
-        assert!(decode("éa").unwrap_err().contains("éa"));
+        for (text, part) in [("0", "digits=`1`"), ("0g", "digits=`0g`"), ("éa", "éa")] {
+            let refused = decode(text).is_err_and(|error| error.contains(part));
+            assert!(refused, "{text}");
+        }
     }
 }

@@ -37,8 +37,10 @@ fn scenarios_that_contradict_themselves_are_refused_by_name() {
         let error = refused(name, &format!("{HEAD}{request}\n"));
         assert!(error.contains("scenario `a`: request 0") && error.contains(part), "{name}: {error}");
     }
-    let error = load("no-such-file.toml".as_ref()).map(|_| ()).unwrap_err().to_string();
-    assert!(error.contains("no-such-file.toml"), "{error}");
+    assert!(
+        load("no-such-file.toml".as_ref())
+            .is_err_and(|error| error.to_string().contains("no-such-file.toml"))
+    );
 }
 
 #[test]
@@ -99,6 +101,20 @@ fn what_differs_is_told() {
             assert!(text.contains(part), "{name}: expected a part `{part}` in\n{text}");
         }
     }
+}
+
+#[test]
+fn the_example_of_the_format_page_runs() {
+    let page = include_str!("../../../../tests/conformance/README.md");
+    let example =
+        page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap_or_default();
+    let report = judged("example", example);
+    assert!(report.is_success() && report.passed == 1, "{report}");
+}
+
+#[test]
+fn policy_and_engine_have_the_same_limit_of_batches() {
+    assert_eq!(verbatim_policy::MAX_BATCHES, verbatim_engine::MAX_BATCHES);
 }
 
 #[test]
