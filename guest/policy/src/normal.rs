@@ -23,7 +23,7 @@ pub(crate) fn produce(case: &Case<'_>, log: &mut dyn Callbacks) -> Result<(), Re
     header::checksum(0, batch)?; // R4
     header::codec(0, batch)?; // R5
     header::offset_delta(0, batch)?; // R6
-    let end = end_after(case, batch)?;
+    offsets_left(case, batch)?; // R6
     header::full_record_count(0, batch)?; // R7
     header::no_control(0, batch)?; // R8
     header::sequence(0, batch)?; // R9
@@ -39,25 +39,25 @@ pub(crate) fn produce(case: &Case<'_>, log: &mut dyn Callbacks) -> Result<(), Re
     }
     producers::no_open_transaction(batch)?; // R37
     replicas::enough(case, log)?; // R41
-    debug_assert!(end > case.position.end, "R6 left at least one offset");
     log.append(0, placement(case, stamp));
     Ok(())
 }
 
-/// R6 again, for the offset that the batch gets: the log cannot grow beyond the largest one.
-fn end_after(case: &Case<'_>, batch: &Batch) -> Result<i64, Refusal> {
+/// R6 for the offset that the batch gets: the log cannot grow beyond the largest one.
+fn offsets_left(case: &Case<'_>, batch: &Batch) -> Result<(), Refusal> {
+    let end = case.position.end;
     let delta = batch.header.last_offset_delta;
-    case.position.end.checked_add(i64::from(delta)).and_then(|last| last.checked_add(1)).ok_or_else(|| {
-        refuse::batch(
-            Reason::OffsetDelta,
-            0,
-            None,
-            format_args!(
-                "the last offset must not exceed the largest there is, end={}, lastOffsetDelta=`{delta}`",
-                case.position.end
-            ),
-        )
-    })
+    if end.checked_add(i64::from(delta)).and_then(|last| last.checked_add(1)).is_some() {
+        return Ok(());
+    }
+    Err(refuse::batch(
+        Reason::OffsetDelta,
+        0,
+        None,
+        format_args!(
+            "the last offset must not exceed the largest there is, end={end}, lastOffsetDelta=`{delta}`"
+        ),
+    ))
 }
 
 fn placement(case: &Case<'_>, stamp: Stamp) -> Placement {
