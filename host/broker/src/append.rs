@@ -180,6 +180,14 @@ impl Worker {
         }
     }
 
+    /// Forgets producers that have been idle for long enough.
+    pub(crate) fn expire_producers(&mut self, expiration_ms: i64) {
+        let now_ms = crate::api::now_ms();
+        for partition in self.partitions.values_mut() {
+            partition.log_mut().expire_producers(now_ms, expiration_ms);
+        }
+    }
+
     /// Opens a partition's log, or makes it.
     pub(crate) fn open(
         &mut self,

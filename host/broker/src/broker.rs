@@ -1,8 +1,9 @@
 //! A running host: from a configuration to a bound address, and back to a clean data folder.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use verbatim_log::folder::DataFolder;
@@ -16,6 +17,9 @@ use crate::config::{Config, FlushPolicy};
 use crate::judges::Judges;
 use crate::shared::{Folder, Parts, Shared};
 use crate::{promotion, topics};
+
+/// How often idle producers are looked for.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(600);
 
 /// A host that serves. Dropping it without [`Broker::shutdown`] is as good as a crash.
 pub struct Broker {
@@ -81,6 +85,7 @@ impl Broker {
         let shared =
             Arc::new(Shared::new(Parts { config, catalogue, judges, folder, appenders, advertised }));
         open_all(&shared).await?;
+        tokio::spawn(expire_producers_now_and_then(Arc::downgrade(&shared)));
         if shared.config.flush == FlushPolicy::Interval {
             tokio::spawn(flush_now_and_then(Arc::downgrade(&shared)));
         }
@@ -108,6 +113,7 @@ impl Broker {
     /// Stops taking requests, answers those that were taken, makes everything durable and closes.
     pub async fn shutdown(self) {
         let Self { stop, serving, threads, shared, .. } = self;
+        shared.stopping.cancel();
         // An error means that it has stopped already.
         let _ = stop.send(());
         if let Err(error) = serving.await {
@@ -185,7 +191,22 @@ async fn open(shared: &Shared, topic: &Arc<Topic>) {
     }
 }
 
-async fn flush_now_and_then(shared: std::sync::Weak<Shared>) {
+async fn expire_producers_now_and_then(shared: Weak<Shared>) {
+    while let Some(running) = shared.upgrade() {
+        let expiration_ms =
+            i64::try_from(running.config.producer_id_expiration.as_millis()).unwrap_or(i64::MAX);
+        for appender in &running.appenders {
+            let expired = appender.begin(move |worker| worker.expire_producers(expiration_ms)).await;
+            if expired.is_err() {
+                return;
+            }
+        }
+        drop(running);
+        tokio::time::sleep(EXPIRY_INTERVAL).await;
+    }
+}
+
+async fn flush_now_and_then(shared: Weak<Shared>) {
     while let Some(running) = shared.upgrade() {
         for appender in &running.appenders {
             if appender.begin(append::Worker::flush_all).await.is_err() {

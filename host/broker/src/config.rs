@@ -31,6 +31,8 @@ pub struct Config {
     pub flush: FlushPolicy,
     /// Time between two flushes with [`FlushPolicy::Interval`].
     pub flush_interval: Duration,
+    /// How long an idle producer is remembered (Kafka's `producer.id.expiration.ms`).
+    pub producer_id_expiration: Duration,
     /// Append threads; the number of processors if not given.
     pub append_threads: Option<usize>,
     /// What is bounded.
@@ -48,6 +50,7 @@ impl Config {
             node_id: 1,
             flush: FlushPolicy::Always,
             flush_interval: Duration::from_secs(1),
+            producer_id_expiration: Duration::from_secs(86_400),
             append_threads: None,
             limits: Limits::default(),
         }
@@ -85,7 +88,7 @@ impl Default for Limits {
             fetch_bytes_max: 57_671_680,
             fetch_wait_ms_max: 30_000,
             partitions_max: 10_000,
-            throttle_ms_max: 30_000,
+            throttle_ms_max: i32::try_from(verbatim_engine::MAX_THROTTLE_MS).unwrap_or(i32::MAX),
         }
     }
 }

@@ -76,9 +76,11 @@ impl Worker {
                 self.partitions.insert(id, partition);
                 outcome
             }
-            None => {
-                Outcome::refused(ApiError::storage(format!("partition is offline, partition=`{}`", id.index)))
-            }
+            // It was deleted since the request was queued.
+            None => Outcome::refused(ApiError::new(
+                ErrorCode::UnknownTopicOrPartition,
+                format!("the topic was deleted, partition=`{}`", id.index),
+            )),
         };
         Pending { id, outcome, answer }
     }

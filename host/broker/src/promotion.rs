@@ -39,7 +39,10 @@ pub(crate) async fn promote(shared: &Shared, target: Topic, validate_only: bool)
         return Ok(());
     }
     let promoting = Topic { state: State::Promoting, ..target };
-    topics::put(shared, &promoting)?;
+    if let Err(error) = topics::put(shared, &promoting) {
+        unseal(shared, &promoting).await?;
+        return Err(error);
+    }
     resume(shared, promoting).await
 }
 

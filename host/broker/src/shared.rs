@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use kafka_protocol::messages::BrokerId;
 use kafka_protocol::protocol::StrBytes;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use verbatim_log::folder::DataFolder;
 
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) catalogue: Catalogue,
     pub(crate) judges: Arc<dyn Judges>,
     pub(crate) throttle: Throttle,
+    /// The host shuts down: nobody waits for new data any more.
+    pub(crate) stopping: CancellationToken,
     /// Changes of topics happen one at a time.
     pub(crate) admin: tokio::sync::Mutex<()>,
     pub(crate) folder: DataFolder,
@@ -70,6 +73,7 @@ impl Shared {
             config,
             catalogue,
             judges,
+            stopping: CancellationToken::new(),
             admin: tokio::sync::Mutex::new(()),
             folder,
             appenders,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 /// The first wait.
-const FIRST_MS: i32 = 100;
+const FIRST_MS: u32 = verbatim_engine::FIRST_THROTTLE_MS;
 /// Clients that are remembered; beyond that the memory is cleared, which only makes waits short again.
 const CLIENTS_MAX: usize = 1_024;
 
@@ -37,7 +37,8 @@ impl Throttle {
             waits.clear();
         }
         let wait = waits.entry(client).or_default();
-        *wait = wait.saturating_mul(2).clamp(FIRST_MS.min(self.most_ms), self.most_ms);
+        let first = i32::try_from(FIRST_MS).unwrap_or(i32::MAX).min(self.most_ms);
+        *wait = wait.saturating_mul(2).clamp(first, self.most_ms);
         *wait
     }
 }

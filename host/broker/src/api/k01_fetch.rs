@@ -60,7 +60,8 @@ pub(super) async fn handle(shared: &Shared, version: i16, request: FetchRequest)
     let min_bytes = usize::try_from(request.min_bytes).unwrap_or(0).min(max_bytes.max(1));
     let wait_ms = u64::try_from(request.max_wait_ms).unwrap_or(0).min(shared.config.limits.fetch_wait_ms_max);
     let until = Instant::now() + Duration::from_millis(wait_ms);
-    let parts = poll(Arc::from(wanted.as_slice()), max_bytes, min_bytes, until).await;
+    let enough = Enough { max_bytes, min_bytes, until };
+    let parts = poll(shared, &Arc::from(wanted.as_slice()), enough).await;
     let mut answers =
         wanted.iter().map(|wanted| wanted.index).zip(parts).map(|(index, part)| answered(index, part));
     let topics = topics.into_iter().map(|(name, id, count)| {
@@ -98,22 +99,51 @@ fn want(
     Wanted { index: part.partition, ask, reader }
 }
 
-/// Reads until there is enough, something is wrong, or time is over.
-async fn poll(wanted: Arc<[Wanted]>, max_bytes: usize, min_bytes: usize, until: Instant) -> Parts {
+/// When a Fetch is answered.
+#[derive(Clone, Copy)]
+struct Enough {
+    max_bytes: usize,
+    min_bytes: usize,
+    until: Instant,
+}
+
+/// Reads until there is enough, something is wrong, time is over, or the host shuts down.
+async fn poll(shared: &Shared, wanted: &Arc<[Wanted]>, enough: Enough) -> Parts {
     let waiter = Arc::new(Notify::new());
     loop {
         // Before reading: a change in between keeps its permit.
-        for reader in wanted.iter().filter_map(|one| one.reader.as_ref().ok()) {
-            reader.watch(&waiter);
-        }
-        let parts = read_all(&wanted, max_bytes).await;
-        let done =
-            is_enough(&parts, min_bytes) || tokio::time::timeout_at(until, waiter.notified()).await.is_err();
-        for reader in wanted.iter().filter_map(|one| one.reader.as_ref().ok()) {
-            reader.unwatch(&waiter);
-        }
-        if done {
+        let watching = Watching::begin(wanted, &waiter);
+        let parts = read_all(wanted, enough.max_bytes).await;
+        if is_enough(&parts, enough.min_bytes) {
             return parts;
+        }
+        tokio::select! {
+            () = waiter.notified() => drop(watching),
+            () = tokio::time::sleep_until(enough.until) => return parts,
+            () = shared.stopping.cancelled() => return parts,
+        }
+    }
+}
+
+/// A waiter on the list of every partition; off it when dropped, also when the client goes away.
+struct Watching<'a> {
+    wanted: &'a [Wanted],
+    waiter: &'a Arc<Notify>,
+}
+
+impl<'a> Watching<'a> {
+    fn begin(wanted: &'a [Wanted], waiter: &'a Arc<Notify>) -> Self {
+        for reader in wanted.iter().filter_map(|one| one.reader.as_ref().ok()) {
+            reader.watch(waiter);
+        }
+        Self { wanted, waiter }
+    }
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        for reader in self.wanted.iter().filter_map(|one| one.reader.as_ref().ok()) {
+            reader.unwatch(self.waiter);
         }
     }
 }

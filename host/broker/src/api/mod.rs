@@ -26,7 +26,7 @@ use verbatim_batch::{Attributes, Codec};
 use verbatim_log::View;
 use verbatim_wire::error::ErrorCode;
 use verbatim_wire::server::{Reply, ReplyFuture, RequestContext, Service};
-use verbatim_wire::{Request, Response};
+use verbatim_wire::{ApiKey, Request, Response};
 
 use crate::errors::ApiError;
 use crate::shared::Shared;
@@ -40,11 +40,34 @@ impl Service for Apis {
         match request {
             // Appends are queued now, in the order of the requests; everything else may happen when its turn to answer comes.
             Request::Produce(request) => k00_produce::admit(&shared, context, request).await,
+            change if changes_something(change.key()) => {
+                Box::pin(finish(shared, context.head.version, change))
+            }
             other => {
                 Box::pin(async move { Reply::Answer(answer(&shared, context.head.version, other).await) })
             }
         }
     }
+}
+
+/// A change is finished even if the client that asked for it goes away meanwhile.
+async fn finish(shared: Arc<Shared>, version: i16, request: Request) -> Reply {
+    let finished = tokio::spawn(async move { answer(&shared, version, request).await });
+    match finished.await {
+        Ok(answer) => Reply::Answer(answer),
+        Err(error) => Reply::Close { reason: format!("a change failed: {error}") },
+    }
+}
+
+fn changes_something(key: ApiKey) -> bool {
+    matches!(
+        key,
+        ApiKey::CreateTopics
+            | ApiKey::DeleteTopics
+            | ApiKey::AlterConfigs
+            | ApiKey::CreatePartitions
+            | ApiKey::IncrementalAlterConfigs
+    )
 }
 
 async fn answer(shared: &Shared, version: i16, request: Request) -> Response {
@@ -71,7 +94,7 @@ async fn answer(shared: &Shared, version: i16, request: Request) -> Response {
 }
 
 /// The broker's wall clock, milliseconds since 1970.
-fn now_ms() -> i64 {
+pub(crate) fn now_ms() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
 }

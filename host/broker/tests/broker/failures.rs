@@ -7,7 +7,7 @@ use verbatim_contract::{Description, Position, Replica};
 use verbatim_engine::{Call, Denied, Digest, Failure, Judge, Judged, NotJoined, Partition};
 use verbatim_policy::ExactMirroring;
 
-use crate::support::{Host, batch, builder, order, told};
+use crate::support::{Host, batch, order, told};
 
 /// Judges that trap on every batch that contains the word `trap`.
 struct Trapping(NativeJudges<ExactMirroring>);
@@ -84,16 +84,8 @@ async fn acks_that_are_none_are_refused_and_acks_0_is_never_answered() {
     host.create("plain", 1, &[]).await;
     let (answer, _) = host.produce_as(12, 2, "plain", &batch(0, 0, &["a"]), None).await;
     assert_eq!(answer.error_code, 21);
-    let unanswered = |values: &[&str]| {
-        use verbatim_wire::messages::ProduceRequest;
-        use verbatim_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-        let records = builder(0, 0, values).build().unwrap();
-        let partition = PartitionProduceData::default().with_records(Some(records.into()));
-        let data = TopicProduceData::default()
-            .with_name(crate::support::topic("plain"))
-            .with_partition_data(vec![partition]);
-        ProduceRequest::default().with_acks(0).with_topic_data(vec![data])
-    };
+    let unanswered =
+        |values: &[&str]| crate::support::produce_request("plain", batch(0, 0, values)).with_acks(0);
     let mut other = host.connect().await;
     other.send_unanswered(12, &unanswered(&["b"])).await.unwrap();
     // Whatever is answered next on this connection comes after it.

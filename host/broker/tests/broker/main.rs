@@ -3,6 +3,7 @@
 
 mod exact;
 mod failures;
+mod operations;
 mod promotion;
 mod reads;
 mod support;

@@ -223,3 +223,23 @@ async fn a_long_poll_ends_with_what_is_written_meanwhile() {
     assert_eq!((produced.error_code, produced.base_offset), (0, 0));
     assert_eq!(fetched[0].records, Some(Bytes::from(written)));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_answers_those_who_wait_for_data() {
+    let host = Host::start().await;
+    host.create("plain", 1, &[]).await;
+    host.create("other", 1, &[]).await;
+    let patient = Fetch { min_bytes: 1, wait_ms: 29_000, ..Fetch::at(0) };
+    let client = host.connect().await;
+    let fetch = crate::support::fetch_request(&[("plain", patient)], patient);
+    let waiting = client.submit(patient.version, &fetch).await.unwrap();
+    // Requests of a connection are taken in in their order: once this write is there, so is the Fetch before it.
+    let _written =
+        client.submit(12, &crate::support::produce_request("other", batch(0, 0, &["x"]))).await.unwrap();
+    while host.list("other", -1, false).await.1 == 0 {
+        tokio::task::yield_now().await;
+    }
+    host.stop().await;
+    let fetched = waiting.await.unwrap().responses.remove(0).partitions.remove(0);
+    assert_eq!((fetched.error_code, fetched.records), (0, Some(Bytes::new())));
+}

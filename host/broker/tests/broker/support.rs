@@ -266,12 +266,26 @@ impl Host {
     }
 }
 
+/// A plain write to a topic's first partition.
+pub(crate) fn produce_request(name: &str, records: Vec<u8>) -> ProduceRequest {
+    let partition = PartitionProduceData::default().with_records(Some(records.into()));
+    let data = TopicProduceData::default().with_name(topic(name)).with_partition_data(vec![partition]);
+    ProduceRequest::default().with_acks(-1).with_topic_data(vec![data])
+}
+
 /// [`Host::fetch_all`] on a connection of one's own.
 pub(crate) async fn fetch_on(
     client: &Connection,
     asks: &[(&str, Fetch)],
     common: Fetch,
 ) -> Vec<PartitionData> {
+    let answer = client.send(common.version, &fetch_request(asks, common)).await.unwrap();
+    assert_eq!(answer.error_code, 0);
+    answer.responses.into_iter().map(|mut topic| topic.partitions.remove(0)).collect()
+}
+
+/// The request of [`fetch_on`].
+pub(crate) fn fetch_request(asks: &[(&str, Fetch)], common: Fetch) -> FetchRequest {
     let asked = |(name, ask): &(&str, Fetch)| {
         let partition = FetchPartition::default()
             .with_fetch_offset(ask.offset)
@@ -280,15 +294,12 @@ pub(crate) async fn fetch_on(
             .with_partition_max_bytes(ask.max_bytes);
         FetchTopic::default().with_topic(topic(name)).with_partitions(vec![partition])
     };
-    let request = FetchRequest::default()
+    FetchRequest::default()
         .with_max_wait_ms(common.wait_ms)
         .with_min_bytes(common.min_bytes)
         .with_max_bytes(common.max_bytes_in_all)
         .with_isolation_level(i8::from(common.committed))
-        .with_topics(asks.iter().map(asked).collect());
-    let answer = client.send(common.version, &request).await.unwrap();
-    assert_eq!(answer.error_code, 0);
-    answer.responses.into_iter().map(|mut topic| topic.partitions.remove(0)).collect()
+        .with_topics(asks.iter().map(asked).collect())
 }
 
 async fn start(data: PathBuf, judges: Arc<dyn Judges>) -> (Broker, Connection) {
