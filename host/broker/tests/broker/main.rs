@@ -8,4 +8,5 @@ mod promotion;
 mod reads;
 mod support;
 mod topics;
+mod unfinished;
 mod versions;
