@@ -1,7 +1,7 @@
 //! What judging costs per batch, natively and in the module, and where the time goes.
 //!
 //! Divide a figure by the batches in its name for the cost per batch. Take ratios, not absolutes.
-#![expect(clippy::unwrap_used, missing_docs, reason = "a benchmark fails by panicking, and exports nothing")]
+#![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::hint::black_box;
 

@@ -1,11 +1,44 @@
 //! Loads an admission module, calls it once per partition and request, and checks what it staged.
 //!
-//! A broker that wants produce-at-offset implements [`Partition`] for its log, fills a [`Call`] for each partition of a
-//! produce request, and hands both to a [`Judge`]. What comes back is a [`Plan`], which says in which order to cut, note
-//! leader epochs and append, or [`Denied`], which [`refusal_code`] turns into a Kafka error code. A plan exists only for
-//! a request whose result was verified on this side, whatever the module says.
+//! 1. **Compile.** An [`Engine`] turns a component into a [`Module`]: one that was checked against the contract in `wit/`,
+//!    that starts, and that says what it is.
+//! 2. **Instantiate.** Each append thread gets an [`Instance`], which is a [`Judge`]. [`Native`] is one too, for a policy
+//!    that is compiled in.
+//! 3. **Judge.** A broker implements [`Partition`] for its log, fills a [`Call`] for each partition of a produce request,
+//!    and hands both to the judge. Back come the partition and a [`Plan`], which says what to cut, which leader epochs to
+//!    note and which bytes to append; or [`Denied`], which [`denied_code`] turns into a Kafka error code. A plan exists only
+//!    for a request whose result was verified on this side ([`Invariant`]), whatever the module says.
+//! 4. **Apply.** That is the broker's own: only it knows what a failed write means.
 //!
-//! [`Memory`] is a whole broker in memory and the example of how the parts go together.
+//! A module can neither stop the host nor grow it: time ([`Failure::Deadline`]), memory ([`Limits`]) and what it hands over
+//! are bounded, and when it fails only its own store goes. [`Poison`] keeps count of requests that a module fails on.
+//!
+//! [`Memory`] is a whole broker in memory, and the example of how the parts go together:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use verbatim_batch::{BatchBuilder, NewRecord};
+//! use verbatim_engine::contract::{Framing, Policy, Request};
+//! use verbatim_engine::{Memory, Native};
+//! use verbatim_policy::ExactMirroring;
+//!
+//! # let policy = Policy { exact: true, rewind_truncate: false, validate_records: false, may_rewrite: false,
+//! #     compacted: false, log_append_time: false, max_message_bytes: 1 << 20, segment_bytes: 1 << 30,
+//! #     before_max_ms: i64::MAX, after_max_ms: i64::MAX, min_insync: 1, topic_id: (0, 1), partition: 0,
+//! #     config_generation: 0 };
+//! # let request = Request { now_ms: 0, acks: -1, api_version: 9, transactional: false, framing: Framing::Complete,
+//! #     has_tag: true, source_topic_matches: true, expected_end: 0, epoch_before: -1, source_start: 0, source_end: 101,
+//! #     source_epoch: 5, end_to: None, truncate_to: None };
+//! let batch = BatchBuilder::new(100).leader_epoch(5).record(NewRecord::new(0, 1_700_000_000_000).value(b"hello"));
+//! let records = Bytes::from(batch.build()?);
+//!
+//! let mut judge = Native::new(ExactMirroring);
+//! let (partition, verdict) = Memory::new(policy).produce(&mut judge, request, vec![], &records);
+//! assert_eq!(verdict?.base_offset(), Some(100));
+//! assert_eq!((partition.end, partition.shown_epoch), (101, 5));
+//! assert_eq!(partition.stored.bytes(), records);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod call;
 mod component;

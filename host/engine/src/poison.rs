@@ -86,3 +86,41 @@ impl Poison {
         *self = Self::default();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(module: u8, partition: u32, batches: u8) -> Key {
+        Key { module: Digest::of(&[module]), topic_id: (1, 2), partition, batches: Digest::of(&[batches]) }
+    }
+
+    #[test]
+    fn the_third_failure_poisons_one_request_for_one_module() {
+        let mut poison = Poison::default();
+        let throttles = [(); 3].map(|()| {
+            assert!(!poison.is_poisoned(&key(1, 0, 1)));
+            poison.failed(key(1, 0, 1))
+        });
+        assert_eq!(throttles, [100, 200, 400]);
+        assert!(poison.is_poisoned(&key(1, 0, 1)));
+        for other in [key(2, 0, 1), key(1, 1, 1), key(1, 0, 2)] {
+            assert!(!poison.is_poisoned(&other));
+        }
+        poison.judged();
+        assert_eq!(poison.failed(key(1, 0, 2)), FIRST_THROTTLE_MS);
+        poison.clear();
+        assert!(poison.is_empty());
+    }
+
+    #[test]
+    fn the_table_and_the_throttle_are_bounded() {
+        let mut poison = Poison::default();
+        let longest = (0..5000).map(|partition| poison.failed(key(1, partition, 1))).max();
+        assert_eq!(longest, Some(MAX_THROTTLE_MS));
+        assert_eq!((poison.counts.len(), poison.oldest_first.len()), (MAX_REMEMBERED, MAX_REMEMBERED));
+        poison.failed(key(1, 4999, 1));
+        assert_eq!(poison.counts.get(&key(1, 4999, 1)), Some(&2), "the newest are the ones that are kept");
+        assert_eq!(poison.counts.get(&key(1, 0, 1)), None);
+    }
+}

@@ -66,6 +66,7 @@ fn thread_time() -> Duration {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 
@@ -75,6 +76,17 @@ mod tests {
         assert_eq!(budget((64 << 10) - 1), Duration::from_millis(2));
         assert_eq!(budget(64 << 20), Duration::from_millis(1026));
         assert!(budget(u64::MAX) > Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn waiting_too_long_is_too_long() {
+        let waited = |millis| {
+            let begun = (thread_time(), Instant::now().checked_sub(Duration::from_millis(millis)).unwrap());
+            Deadline { handed_over: 0, begun: Some(begun), missed: None }
+        };
+        assert!(!waited(200).tick(0), "a hundred budgets of 2 ms");
+        assert!(waited(200).tick(64 << 20));
+        assert!(!waited(2000).tick(64 << 20), "never more than two seconds");
     }
 
     #[test]

@@ -217,3 +217,9 @@ fn failure<P>(state: &State<P>, error: &wasmtime::Error) -> Failure {
 fn microseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
+
+// An append thread may be handed its judge by another thread.
+const _: fn() = || {
+    fn sendable<T: Send>() {}
+    sendable::<Instance<crate::Memory>>();
+};

@@ -1,7 +1,7 @@
 //! The batches that the in-memory broker keeps, and what can be asked of them.
 
 use bytes::Bytes;
-use verbatim_batch::{Batch, Header};
+use verbatim_batch::{Header, first_difference};
 use verbatim_contract::{Comparison, CutPreview, EpochHistory};
 
 use super::Producers;
@@ -71,7 +71,7 @@ impl Stored {
             None => Comparison::Absent,
             Some((_, bytes)) if *bytes == batch.bytes => Comparison::Same,
             Some((stored, bytes)) if stored.base_offset == base_offset => {
-                Comparison::Differs(first_difference(bytes, &batch.bytes).unwrap_or(base_offset))
+                Comparison::Differs(first_difference(bytes, &batch.bytes))
             }
             Some((stored, _)) => Comparison::Overlaps(stored.base_offset.max(base_offset)),
         }
@@ -92,21 +92,4 @@ impl Stored {
             highest_epoch_cut: cut.iter().map(|entry| entry.epoch).chain(batch_epochs).max(),
         }
     }
-}
-
-/// The offset of the first record that differs between two batches with plain records and the same base offset.
-fn first_difference(stored: &[u8], received: &[u8]) -> Option<i64> {
-    let (stored, received) = (Batch::parse(stored).ok()?, Batch::parse(received).ok()?);
-    let mut others = received.plain_records()?;
-    for record in stored.plain_records()? {
-        let record = record.ok()?;
-        let other = others.next().and_then(Result::ok);
-        if other != Some(record) {
-            let delta =
-                other.map_or(record.offset_delta, |other| other.offset_delta.min(record.offset_delta));
-            return stored.header().base_offset.checked_add(i64::from(delta));
-        }
-    }
-    let more = others.next()?.ok()?;
-    stored.header().base_offset.checked_add(i64::from(more.offset_delta))
 }

@@ -43,8 +43,7 @@ fn replaced(from: &str, to: &str) -> Vec<u8> {
 
 #[test]
 fn a_good_module_says_what_it_is() {
-    let engine = engine();
-    let module = exact_mirroring(&engine);
+    let module = exact_mirroring();
     let inspection = module.inspect();
     assert_eq!(inspection.description.name, "exact-mirroring");
     assert_eq!(inspection.contract_version, CONTRACT_VERSION);

@@ -9,7 +9,7 @@ use verbatim_engine::{
     denied_code,
 };
 
-use crate::support::{batch, engine, exact, exact_mirroring, fingerprint, hostile, run, tagged};
+use crate::support::{batch, exact, exact_mirroring, fingerprint, hostile, run, tagged};
 
 /// A partition with something in it, which the module sees under this behaviour's number.
 fn partition(behaviour: Behaviour, judge: &mut Instance<Memory>) -> Memory {
@@ -48,7 +48,7 @@ fn failure(behaviour: Behaviour, judge: &mut Instance<Memory>) -> Failure {
 
 #[test]
 fn each_misbehaviour_has_its_failure() {
-    let mut judge = hostile(&engine()).instance().unwrap();
+    let mut judge = hostile().instance().unwrap();
     for behaviour in [Behaviour::Traps, Behaviour::Recurses] {
         let failure = failure(behaviour, &mut judge);
         assert!(matches!(failure, Failure::Trap { .. }), "{behaviour:?}: {failure:?}");
@@ -63,7 +63,11 @@ fn each_misbehaviour_has_its_failure() {
     }
     for behaviour in [Behaviour::RefusesTooLong, Behaviour::WritesEndlessLine] {
         let failure = failure(behaviour, &mut judge);
-        assert!(matches!(failure, Failure::Trap { .. }), "{behaviour:?}: {failure:?}");
+        // On a slow machine the time may be up before the text is written.
+        assert!(
+            matches!(failure, Failure::Trap { .. } | Failure::Deadline { .. }),
+            "{behaviour:?}: {failure:?}"
+        );
     }
     for (behaviour, which) in [
         (Behaviour::SettlesNothing, Invariant::Settled),
@@ -86,7 +90,7 @@ fn each_misbehaviour_has_its_failure() {
 
 #[test]
 fn a_refusal_is_bounded_and_drops_what_was_placed() {
-    let mut judge = hostile(&engine()).instance().unwrap();
+    let mut judge = hostile().instance().unwrap();
     for behaviour in [Behaviour::RefusesAfterPlacing, Behaviour::RefusesAtLength] {
         let Err(Denied::Refused(refusal)) = misbehave(behaviour, &mut judge).1 else {
             panic!("{behaviour:?}")
@@ -98,7 +102,7 @@ fn a_refusal_is_bounded_and_drops_what_was_placed() {
 
 #[test]
 fn a_flood_of_lines_is_cut() {
-    let mut judge = hostile(&engine()).instance().unwrap();
+    let mut judge = hostile().instance().unwrap();
     let (memory, verdict) = misbehave(Behaviour::FloodsLog, &mut judge);
     // 10,000 lines take their time: on a slow machine that is a missed deadline, which is as good.
     if let Err(denied) = verdict {
@@ -110,7 +114,7 @@ fn a_flood_of_lines_is_cut() {
 
 #[test]
 fn a_false_checksum_is_never_committed() {
-    let mut judge = hostile(&engine()).instance().unwrap();
+    let mut judge = hostile().instance().unwrap();
     let mut damaged = batch(0, 3, 4);
     *damaged.last_mut().unwrap() ^= 1;
     let memory = exact();
@@ -125,7 +129,7 @@ fn a_false_checksum_is_never_committed() {
 
 #[test]
 fn a_hostile_membership_harms_nobody() {
-    let mut judge = hostile(&engine()).instance::<Memory>().unwrap();
+    let mut judge = hostile().instance::<Memory>().unwrap();
     let position = exact().position();
     let mut ask = |id| judge.may_join(&Replica { id, in_sync: false, online: true }, 0, &position);
     assert_eq!(ask(1), Ok(()));
@@ -138,7 +142,7 @@ fn a_hostile_membership_harms_nobody() {
 
 #[test]
 fn many_traps_leave_memory_flat() {
-    let mut judge = hostile(&engine()).instance().unwrap();
+    let mut judge = hostile().instance().unwrap();
     let mut trap = |times: u32| {
         for _ in 0..times {
             let mut memory = exact();
@@ -163,8 +167,7 @@ fn resident_bytes() -> u64 {
 /// Every core is kept busy by more threads than there are; a good module must not miss its deadline for that.
 #[test]
 fn a_good_module_does_not_fail_on_a_busy_machine() {
-    let engine = engine();
-    let mut judge = exact_mirroring(&engine).instance().unwrap();
+    let mut judge = exact_mirroring().instance().unwrap();
     let stop = AtomicBool::new(false);
     let threads = std::thread::available_parallelism().unwrap().get() * 4;
     std::thread::scope(|scope| {

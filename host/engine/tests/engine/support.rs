@@ -1,5 +1,7 @@
 //! Partitions, requests and batches to test with.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use verbatim_batch::{BatchBuilder, NewRecord};
 use verbatim_contract::{
@@ -12,12 +14,18 @@ pub(crate) fn engine() -> Engine {
     Engine::new(Limits::default()).unwrap()
 }
 
-pub(crate) fn exact_mirroring(engine: &Engine) -> Module {
-    Module::load(engine, verbatim_artifact::exact_mirroring().unwrap()).unwrap()
+/// Compiled once for all tests.
+pub(crate) fn exact_mirroring() -> &'static Module {
+    static MODULE: LazyLock<Module> =
+        LazyLock::new(|| Module::load(&engine(), verbatim_artifact::exact_mirroring().unwrap()).unwrap());
+    &MODULE
 }
 
-pub(crate) fn hostile(engine: &Engine) -> Module {
-    Module::load(engine, verbatim_artifact::hostile().unwrap()).unwrap()
+/// Compiled once for all tests.
+pub(crate) fn hostile() -> &'static Module {
+    static MODULE: LazyLock<Module> =
+        LazyLock::new(|| Module::load(&engine(), verbatim_artifact::hostile().unwrap()).unwrap());
+    &MODULE
 }
 
 pub(crate) fn policy(exact: bool) -> Policy {

@@ -36,7 +36,7 @@ pub enum Behaviour {
     AsksBeyond,
     /// Places every batch and then refuses the request.
     RefusesAfterPlacing,
-    /// Refuses with a text of 1 MB less a few bytes.
+    /// Refuses with a text of 200,000 bytes.
     RefusesAtLength,
     /// Refuses with a text of 2 MiB.
     RefusesTooLong,

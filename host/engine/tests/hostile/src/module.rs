@@ -53,7 +53,7 @@ impl produce_path::Guest for Module {
                 place_all(&batches);
                 return refuse(String::from("changed my mind"));
             }
-            Behaviour::RefusesAtLength => return refuse("x".repeat(1_000_000)),
+            Behaviour::RefusesAtLength => return refuse("x".repeat(200_000)),
             Behaviour::RefusesTooLong => return refuse("x".repeat(2 << 20)),
             Behaviour::RefusesEndlessly => return refuse("x".repeat(64 << 20)),
             Behaviour::FloodsLog => {
