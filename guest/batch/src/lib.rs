@@ -18,6 +18,7 @@ mod attributes;
 mod builder;
 mod checksum;
 mod control;
+mod difference;
 mod frame;
 mod header;
 mod patch;
@@ -30,6 +31,7 @@ pub use attributes::{Attributes, Codec, TimestampType};
 pub use builder::{BatchBuilder, BuildError, NewRecord, assemble};
 pub use checksum::{crc32c, crc32c_append};
 pub use control::{ControlKey, ControlKeyError, ControlType, marker_key, marker_value};
+pub use difference::first_difference;
 pub use frame::{Frame, Frames, FramesEnd, frames};
 pub use header::{
     CRC_START, HEADER_LEN, Header, MIN_BATCH_LENGTH, MIN_FRAME_LEN, OVERHEAD_LEN, PREFIX_LEN, Prefix,

@@ -3,7 +3,7 @@
 
 use verbatim_batch::{
     Attributes, Batch, BatchBuilder, BuildError, Codec, ControlKey, ControlType, Header, NewRecord,
-    RecordScanner, TimestampType, crc_matches, frames, place, restamp,
+    RecordScanner, TimestampType, crc_matches, first_difference, frames, place, reseal, restamp,
 };
 
 const TIME: i64 = 1_700_000_000_000;
@@ -234,4 +234,14 @@ fn clearing_log_append_time_makes_a_new_checksum() {
         [NewRecord::new(0, TIME).key(b"x").value(b"1"), NewRecord::new(1, TIME + 5).key(b"y").value(b"2")];
     assert_eq!(batch, builder(121, 6, &records).build().unwrap());
     assert_eq!(restamp(&mut batch, TIME + 5, false), Ok(false));
+}
+
+#[test]
+fn v1_with_its_second_record_changed_differs_from_104_on() {
+    let stored = vector("V1");
+    let mut received = stored.clone();
+    let value = received.iter_mut().skip(77).find(|byte| **byte == b'2').unwrap();
+    *value = b'9';
+    reseal(&mut received).unwrap();
+    assert_eq!(first_difference(&stored, &received), 104);
 }
