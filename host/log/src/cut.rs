@@ -22,7 +22,7 @@ pub(crate) fn cut(log: &mut Log, to: i64) -> Result<(), ApplyError> {
     let mut facts = Facts { cut: Some(to), end: to, ..log.facts.clone() };
     facts.epochs_mut().truncate(to);
     let cuts = to != log.end || facts.epochs != log.facts.epochs;
-    let prepared = prepare(log, to).and_then(|position| {
+    let prepared = log.remove_unused().and_then(|()| prepare(log, to)).and_then(|position| {
         // What stays is durable first: the end that the facts state must not be above the batches that a crash leaves.
         log.sync_last()?;
         if cuts {
@@ -104,9 +104,13 @@ pub(crate) fn cut_files(io: &dyn Io, folder: &Path, to: i64, hint: u64) -> Resul
         remove_segment(io, &Names::new(folder, *base))?;
     }
     segment::remove_snapshots_above(io, folder, to)?;
-    if let Some(base) = bases.iter().rev().find(|base| **base < to) {
+    for base in bases.iter().rev().filter(|base| **base < to) {
         let names = Names::new(folder, *base);
         let (file, length) = open_file(io, &names.log)?;
+        if length == 0 {
+            // Never used; a start removes it.
+            continue;
+        }
         if let Some(position) = find_cut(&mut Walk::new(&*file, &names.log, hint, length, SMALL_WINDOW), to)?
         {
             // The indexes first: a segment that has none is not a sealed one.
@@ -121,6 +125,7 @@ pub(crate) fn cut_files(io: &dyn Io, folder: &Path, to: i64, hint: u64) -> Resul
                 file.sync().map_err(LogError::io("sync", &names.log))?;
             }
         }
+        break;
     }
     io.sync_folder(folder).map_err(LogError::io("sync the folder", folder))
 }

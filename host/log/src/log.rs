@@ -42,8 +42,8 @@ pub struct Log {
     pub(crate) segments: Vec<Arc<Segment>>,
     /// `segments` as it is published.
     listed: Arc<[Arc<Segment>]>,
-    /// Segments that were never used, to be removed after the commit.
-    pub(crate) unused: Vec<Names>,
+    /// Bases of segments that were never used, to be removed after the commit.
+    pub(crate) unused: Vec<i64>,
     pub(crate) producers: Producers,
     pub(crate) end: i64,
     pub(crate) high_watermark: i64,

@@ -21,7 +21,7 @@ impl Log {
                 return Ok(());
             } else {
                 self.segments.pop();
-                self.unused.push(last.names.clone());
+                self.unused.push(last.base);
             }
         }
         let names = Names::new(&self.folder, base);
@@ -58,8 +58,11 @@ impl Log {
 
     /// Removes segments that were rolled away before they were used; their snapshots may still be needed.
     pub(crate) fn remove_unused(&mut self) -> Result<(), LogError> {
-        while let Some(names) = self.unused.last() {
-            remove_segment(&*self.io, names)?;
+        while let Some(base) = self.unused.last().copied() {
+            // One of that name may be in use again by now.
+            if !self.segments.iter().any(|segment| segment.base == base) {
+                remove_segment(&*self.io, &Names::new(&self.folder, base))?;
+            }
             self.unused.pop();
         }
         Ok(())

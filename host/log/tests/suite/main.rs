@@ -18,3 +18,4 @@ mod model;
 mod random;
 mod readers;
 mod rng;
+mod sweep;

@@ -29,14 +29,14 @@ struct World {
 
 #[test]
 fn exact_logs_survive_failures_and_crashes() {
-    for seed in seeds(60) {
+    for seed in seeds(120) {
         World::new(seed, true).run();
     }
 }
 
 #[test]
 fn normal_logs_survive_failures_and_crashes() {
-    for seed in seeds(40) {
+    for seed in seeds(80) {
         World::new(seed, false).run();
     }
 }

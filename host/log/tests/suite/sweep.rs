@@ -1,0 +1,138 @@
+//! One request, failed at its first operation, its second, and so on: each time it is undone or the partition offline,
+//! and what follows finds a sound log.
+
+use verbatim_contract::EpochEntry;
+use verbatim_log::{ApplyError, Config, Log};
+
+use crate::batches::{marker, plain, produced};
+use crate::cases::{create, exact, try_open};
+use crate::disk::{Disk, Fault};
+use crate::model::{Model, Request};
+
+fn config() -> Config {
+    Config { segment_bytes: 350, index_interval_bytes: 0, ..exact() }
+}
+
+fn apply(log: &mut Log, request: &Request) -> Result<(), ApplyError> {
+    let batches: Vec<_> = request.batches.iter().map(|batch| crate::batches::placed(batch)).collect();
+    let (cut, end, start, source) = (request.cut, request.end, request.start, request.source);
+    let (entries, shown_epoch) = (&request.entries[..], None);
+    log.apply(&verbatim_log::Commit { cut, entries, batches: &batches, end, start, source, shown_epoch })
+}
+
+fn applied(model: &Model, request: &Request) -> Model {
+    model.steps(request).pop().unwrap()
+}
+
+/// Applies `before`, then `failing` with a fault at each of its operations, then `after`; how many operations there were.
+fn sweep(before: &[Request], failing: &Request, after: &Request, fault: Fault) -> u64 {
+    for operation in 0.. {
+        let disk = Disk::default();
+        let mut log = create(&disk, &config());
+        let mut model = Model::new(true);
+        for request in before {
+            apply(&mut log, request).unwrap();
+            model = applied(&model, request);
+        }
+        log.flush().unwrap();
+        model.high_watermark = model.end;
+        let operations = disk.operations();
+        disk.set_fault(operation, fault);
+        let result = apply(&mut log, failing);
+        disk.clear_fault();
+        let done = disk.operations() - operations <= operation;
+        let hint = format!("{fault:?} at operation {operation}, {result:?}");
+        let mut states = vec![model.clone()];
+        states.extend(model.steps(failing));
+        match result {
+            _ if fault == Fault::Stop && !done => log = restart(&disk, &states, &mut model, &hint),
+            Ok(()) => model = states.pop().unwrap(),
+            Err(ApplyError::Failed { cut, .. }) => model = states.swap_remove(usize::from(cut.is_some())),
+            Err(ApplyError::Offline { .. }) => {
+                assert!(apply(&mut log, after).is_err() && log.offline().is_some(), "{hint}");
+                log = restart(&disk, &states, &mut model, &hint);
+            }
+            Err(error) => panic!("{error}, {hint}"),
+        }
+        model.check(&log, &hint);
+        let after = Request { cut: after.cut.filter(|to| *to <= model.end), ..after.clone() };
+        if after.batches.first().is_none_or(|batch| crate::batches::header(batch).base_offset >= model.end) {
+            apply(&mut log, &after).unwrap();
+            model = applied(&model, &after);
+        }
+        log.flush().unwrap();
+        model.high_watermark = model.end;
+        model.check(&log, &hint);
+        drop(log);
+        let (log, _) = try_open(&disk, &config()).unwrap();
+        model.check(&log, &hint);
+        if done {
+            return operation;
+        }
+    }
+    0
+}
+
+/// Opens the log again, which is in one of the states.
+fn restart(disk: &Disk, states: &[Model], model: &mut Model, hint: &str) -> Log {
+    let (log, recovery) = try_open(disk, &config()).unwrap();
+    assert!(!recovery.clean);
+    let position = log.position();
+    let fits = |state: &&Model| (state.start, state.end) == (position.start, position.end);
+    *model = states.iter().find(fits).expect(hint).clone();
+    (model.epochs, model.shown_epoch) = (log.epochs().clone(), position.shown_epoch);
+    model.high_watermark = model.end;
+    log
+}
+
+fn data(from: i64, epoch: i32, count: i64) -> Vec<Vec<u8>> {
+    (0..count)
+        .map(|index| produced(from + 3 * index, epoch, 3, (9, 0, 3 * index as i32), index % 2 == 0))
+        .collect()
+}
+
+#[test]
+fn a_request_with_everything_is_undone_wherever_it_fails() {
+    let before = [Request { batches: data(0, 1, 8), ..Request::default() }];
+    let failing = Request {
+        cut: Some(15),
+        entries: vec![EpochEntry { epoch: 4, start: 16 }],
+        batches: [data(17, 4, 6), vec![marker(35, 5, (9, 0), true), plain(5_000_000_000, 6, 2)]].concat(),
+        end: Some(5_000_000_020),
+        start: Some(20),
+        source: None,
+    };
+    let after = Request { cut: Some(15), batches: vec![plain(5_000_000_020, 9, 3)], ..Request::default() };
+    let appending = Request { cut: None, ..after.clone() };
+    for fault in [Fault::Fail, Fault::Tear, Fault::Stop] {
+        assert!(sweep(&before, &failing, &appending, fault) > 30);
+        let plain_cut = Request { cut: Some(24), ..Request::default() };
+        assert!(
+            sweep(
+                &before,
+                &Request {
+                    cut: None,
+                    start: None,
+                    batches: data(24, 4, 6),
+                    entries: vec![],
+                    ..failing.clone()
+                },
+                &plain_cut,
+                fault
+            ) > 10
+        );
+    }
+}
+
+#[test]
+fn a_restart_below_the_end_is_undone_wherever_it_fails() {
+    let before = [
+        Request { batches: data(0, 1, 8), ..Request::default() },
+        Request { start: Some(24), ..Request::default() },
+    ];
+    let failing = Request { batches: [vec![plain(20, 1, 8)], data(28, 2, 5)].concat(), ..Request::default() };
+    let after = Request { cut: Some(28), ..Request::default() };
+    for fault in [Fault::Fail, Fault::Tear, Fault::Stop] {
+        assert!(sweep(&before, &failing, &after, fault) > 10);
+    }
+}
