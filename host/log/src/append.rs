@@ -54,21 +54,19 @@ pub(crate) fn apply(log: &mut Log, commit: &Commit<'_>) -> Result<(), ApplyError
     if let Some(to) = commit.cut {
         cut::cut(log, to)?;
     }
-    let failed = |log: &Log, source: LogError| match &log.offline {
-        Some(reason) => ApplyError::Offline { reason: reason.as_ref().to_owned() },
-        None => ApplyError::Failed { cut: commit.cut, source },
-    };
     if plan.restarts {
         // A segment that begins below the end must not meet one that lies there.
-        log.delete_dead().map_err(|error| failed(log, error))?;
+        if let Err(error) = log.delete_dead() {
+            return Err(log.failure(commit.cut, error));
+        }
     }
-    let mark = Mark::take(log).map_err(|error| failed(log, error))?;
+    let mark = Mark::take(log).map_err(|error| log.failure(commit.cut, error))?;
     log.producers.begin();
     if let Err(error) = append(log, &plan) {
         if let Err(undo) = mark.go_back(log) {
             log.go_offline(&undo);
         }
-        return Err(failed(log, error));
+        return Err(log.failure(commit.cut, error));
     }
     log.producers.keep();
     if let Some(source) = commit.source
@@ -103,10 +101,7 @@ pub(crate) fn promote(log: &mut Log, epoch_floor: i32) -> Result<i32, ApplyError
     let mut facts = Facts { exact: false, shown_epoch: epoch, ..log.facts.clone() };
     facts.epochs_mut().assign(epoch, log.end);
     if let Err(source) = log.sync_last().and_then(|()| log.persist(facts)) {
-        return Err(match &log.offline {
-            Some(reason) => ApplyError::Offline { reason: reason.as_ref().to_owned() },
-            None => ApplyError::Failed { cut: None, source },
-        });
+        return Err(log.failure(None, source));
     }
     if let Err(error) = log.source.forget(&*log.io) {
         tracing::warn!(%error, "the source's position is forgotten at the next start");

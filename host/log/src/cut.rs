@@ -30,10 +30,7 @@ pub(crate) fn cut(log: &mut Log, to: i64) -> Result<(), ApplyError> {
         }
         Ok(position)
     });
-    let position = prepared.map_err(|source| match &log.offline {
-        Some(reason) => ApplyError::Offline { reason: reason.as_ref().to_owned() },
-        None => ApplyError::Failed { cut: None, source },
-    })?;
+    let position = prepared.map_err(|source| log.failure(None, source))?;
     (log.end, log.high_watermark) = (to, to);
     if !cuts {
         log.publish();

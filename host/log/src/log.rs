@@ -72,7 +72,8 @@ impl Log {
     }
 
     /// Opens a log, recovering it from its last checkpoint. A normal partition's epoch rises by one, with an entry
-    /// (epoch, end), durably; an exact partition's epochs stay as they are.
+    /// (epoch, end), durably; an exact partition's epochs stay as they are. An exact partition that is opened as a normal
+    /// one is promoted thereby, as by [`Self::promote`] with -1.
     ///
     /// # Errors
     /// [`LogError::Corrupt`] names file and position where stored bytes are damaged other than by a crash;
@@ -381,6 +382,14 @@ impl Log {
         match &self.offline {
             Some(reason) => Err(LogError::Offline { reason: reason.as_ref().to_owned() }),
             None => Ok(()),
+        }
+    }
+
+    /// How a failure is told: undone, unless the partition is offline by now.
+    pub(crate) fn failure(&self, cut: Option<i64>, source: LogError) -> ApplyError {
+        match &self.offline {
+            Some(reason) => ApplyError::Offline { reason: reason.as_ref().to_owned() },
+            None => ApplyError::Failed { cut, source },
         }
     }
 

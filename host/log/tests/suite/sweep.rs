@@ -130,8 +130,8 @@ fn a_restart_below_the_end_is_undone_wherever_it_fails() {
         Request { batches: data(0, 1, 8), ..Request::default() },
         Request { start: Some(24), ..Request::default() },
     ];
-    let failing = Request { batches: [vec![plain(20, 1, 8)], data(28, 2, 5)].concat(), ..Request::default() };
-    let after = Request { cut: Some(28), ..Request::default() };
+    let failing = Request { batches: [vec![plain(20, 1, 5)], data(25, 2, 5)].concat(), ..Request::default() };
+    let after = Request { cut: Some(25), ..Request::default() };
     for fault in [Fault::Fail, Fault::Tear, Fault::Stop] {
         assert!(sweep(&before, &failing, &after, fault) > 10);
     }
