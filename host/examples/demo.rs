@@ -189,8 +189,7 @@ impl Client {
     }
 
     async fn fetch(&self, offset: i64) -> anyhow::Result<Bytes> {
-        let partition =
-            FetchPartition::default().with_fetch_offset(offset).with_partition_max_bytes(1 << 20);
+        let partition = FetchPartition::default().with_fetch_offset(offset).with_partition_max_bytes(1 << 20);
         let topic = FetchTopic::default().with_topic(topic()).with_partitions(vec![partition]);
         let request =
             FetchRequest::default().with_max_wait_ms(500).with_min_bytes(1).with_topics(vec![topic]);

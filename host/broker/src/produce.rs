@@ -213,6 +213,8 @@ fn source(partition: &OwnPartition, plan: &Plan) -> Option<SourcePosition> {
 fn refused(partition: &OwnPartition, request: &Request, refusal: Refusal) -> Outcome {
     let diverged = refusal.expected.filter(|_| refusal.reason == Reason::Diverged);
     let error = ApiError::new(errors::refusal_code(refusal.reason), refusal.text);
+    let policy = partition.policy();
+    tracing::debug!(topic = partition.topic().name, partition = policy.partition, %error, "request refused");
     let tag = tag(partition, request, diverged);
     Outcome { result: Err(Refused { error, batch: refusal.batch }), tag, failed: false }
 }

@@ -28,11 +28,11 @@ use verbatim_contract::Request;
 use verbatim_engine::Incoming;
 use verbatim_wire::error::ErrorCode;
 use verbatim_wire::server::{Reply, ReplyFuture, RequestContext};
-use verbatim_wire::tag::{self, RequestTag};
+use verbatim_wire::tag::{self, AnswerTag, RequestTag, TagError};
 
 use crate::catalogue::{Snapshot, Topic};
 use crate::errors::ApiError;
-use crate::partition;
+use crate::partition::{self, Reader};
 use crate::produce::{Outcome, Refused, Submission};
 use crate::shared::{PartitionId, Shared};
 use crate::throttle::Client;
@@ -116,10 +116,11 @@ async fn queue(
     common: Common,
     part: PartitionProduceData,
 ) -> Result<Waiting, ApiError> {
-    shared.find(topic, part.index)?;
-    let tag = tag::request_tag(&part).map_err(|error| {
-        ApiError::new(ErrorCode::InvalidRequest, format!("{error}, topic=`{}`", topic.name))
-    })?;
+    let reader = shared.find(topic, part.index)?;
+    let tag = match tag::request_tag(&part) {
+        Ok(tag) => tag,
+        Err(error) => return Ok(Waiting::Ready(unreadable(topic, &reader, &error))),
+    };
     let records = part.records.unwrap_or_default();
     let (batches, framing) = Incoming::split(&records);
     let request = request(topic, common, framing, tag.as_ref());
@@ -128,6 +129,19 @@ async fn queue(
     let (answer, answered) = oneshot::channel();
     shared.appender(id).produce(Submission { id, request, entries, batches, answer }).await?;
     Ok(Waiting::Judged(answered))
+}
+
+/// A tag that cannot be read is a tag all the same: its sender is told where the partition stands.
+fn unreadable(topic: &Topic, reader: &Reader, error: &TagError) -> Outcome {
+    let view = reader.view();
+    let stands = AnswerTag {
+        end: view.end,
+        shown_epoch: view.shown_epoch,
+        last_epoch: view.epochs.last().map_or(-1, |entry| entry.epoch),
+        diverged: None,
+    };
+    let error = ApiError::new(ErrorCode::InvalidRequest, format!("{error}, topic=`{}`", topic.name));
+    Outcome { tag: Some(stands), ..Outcome::refused(error) }
 }
 
 fn request(

@@ -32,14 +32,16 @@ async fn r26_an_exact_topic_takes_tagged_writes_of_its_source_for_all_replicas_o
 async fn r26a_a_tag_that_cannot_be_read_is_an_invalid_request() {
     let host = Host::start().await;
     host.exact("copy", &[]).await;
+    host.write("copy", &batch(7, 3, &["a"]), &order((0, -1), (8, 3))).await;
     for bytes in [&b""[..], &[2; 67], &[1; 66]] {
         let mut partition =
             PartitionProduceData::default().with_records(Some(Bytes::from(batch(0, 0, &["a"]))));
         partition.unknown_tagged_fields.insert(TAG, Bytes::copy_from_slice(bytes));
         let (answer, _) = host.produce_raw(12, -1, "copy", partition).await;
-        let text = answer.error_message.unwrap_or_default();
+        let text = answer.error_message.clone().unwrap_or_default();
         assert_eq!(answer.error_code, 42, "{text:?}");
         assert!(text.contains("12486"), "{text:?}");
+        assert_eq!(told(&answer), AnswerTag { end: 8, shown_epoch: 3, last_epoch: 3, diverged: None });
     }
 }
 
