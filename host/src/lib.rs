@@ -3,6 +3,21 @@
 //! What an embedder needs is re-exported under one roof: [`broker`] to run a host, [`engine`] to judge requests in a broker
 //! of one's own, [`wire`] to speak to either, [`log`] to read partition folders, [`batch`] for the record format.
 //! [`Modules`] holds compiled modules and gives a broker its judges.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use verbatim::Modules;
+//! use verbatim::broker::{Broker, Config};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = Config::new("data".into(), "127.0.0.1:9092".parse()?);
+//! let broker = Broker::start(config, Arc::new(Modules::bundled()?)).await?;
+//! println!("serves on {}", broker.local_addr());
+//! broker.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
 
 mod modules;
 

@@ -90,6 +90,7 @@ pub(crate) struct Setup {
     pub(crate) flush: FlushPolicy,
     pub(crate) queue_max: usize,
     pub(crate) inflate_bytes_max: usize,
+    pub(crate) exact_batch_bytes_max: usize,
 }
 
 /// Starts an append thread.

@@ -155,6 +155,7 @@ fn start_threads(config: &Config, judges: &Arc<dyn Judges>, io: &Arc<dyn Io>) ->
         flush: config.flush,
         queue_max: config.limits.append_queue_max,
         inflate_bytes_max: config.limits.inflate_bytes_max,
+        exact_batch_bytes_max: config.limits.exact_batch_bytes_max,
     };
     let started: Result<Vec<_>, _> = (0..count).map(|index| append::start(index, setup.clone())).collect();
     Ok(started.map_err(StartError::Thread)?.into_iter().unzip())

@@ -64,6 +64,8 @@ pub struct Limits {
     pub request_bytes_max: usize,
     /// Connections at a time.
     pub connections_max: usize,
+    /// Largest batch on an exact topic in bytes (R12); a normal topic has its own `max.message.bytes`.
+    pub exact_batch_bytes_max: usize,
     /// Bytes that one batch may inflate to where records are validated.
     pub inflate_bytes_max: usize,
     /// Requests waiting for one append thread.
@@ -83,6 +85,7 @@ impl Default for Limits {
         Self {
             request_bytes_max: 104_857_600,
             connections_max: 1_000,
+            exact_batch_bytes_max: 67_108_864,
             inflate_bytes_max: 67_108_864,
             append_queue_max: 512,
             fetch_bytes_max: 57_671_680,

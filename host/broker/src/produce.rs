@@ -129,7 +129,10 @@ impl Worker {
             return (Outcome { failed: true, ..Outcome::refused(error) }, partition);
         }
         let outcome = match verdict {
-            Ok(plan) => apply(&mut partition, id, &request, &plan),
+            Ok(plan) => match too_large(&partition, &plan, self.setup.exact_batch_bytes_max) {
+                Some(refusal) => refused(&partition, &request, refusal),
+                None => apply(&mut partition, id, &request, &plan),
+            },
             Err(Denied::Refused(refusal)) => refused(&partition, &request, refusal),
             Err(Denied::Failed(failure)) => module_failed(&partition, id, &request, &failure),
         };
@@ -169,6 +172,23 @@ fn with_producers(partition: &OwnPartition, batches: Vec<Incoming>) -> Vec<Incom
             batch.with_producer(producer)
         })
         .collect()
+}
+
+/// R12: on an exact topic only the host's own cap counts.
+fn too_large(partition: &OwnPartition, plan: &Plan, most: usize) -> Option<Refusal> {
+    let bytes = |placed: &verbatim_engine::Placed| placed.head.len().saturating_add(placed.payload.len());
+    let large =
+        plan.appends().iter().filter(|_| partition.policy().exact).find(|placed| bytes(placed) > most)?;
+    Some(Refusal {
+        reason: Reason::BatchTooLarge,
+        batch: Some(large.index),
+        expected: i64::try_from(most).ok(),
+        text: format!(
+            "batch {}: an exact topic takes batches of at most {most} bytes on this host, length=`{}`",
+            large.index,
+            bytes(large)
+        ),
+    })
 }
 
 fn apply(partition: &mut OwnPartition, id: PartitionId, request: &Request, plan: &Plan) -> Outcome {

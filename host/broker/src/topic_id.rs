@@ -24,7 +24,7 @@ pub fn format(id: Uuid) -> String {
     text
 }
 
-/// The id that the text stands for; `None` for anything that [`format`] would not write.
+/// The id that the text stands for; `None` for anything that [`format()`] would not write.
 #[must_use]
 pub fn parse(text: &str) -> Option<Uuid> {
     if text.len() != CHARACTERS {

@@ -33,6 +33,7 @@ pub(super) struct Serve {
     pub(super) flush: Option<FlushPolicy>,
     pub(super) flush_interval_ms: Option<u64>,
     pub(super) append_threads: Option<usize>,
+    pub(super) exact_batch_bytes_max: Option<usize>,
     pub(super) inflate_bytes_max: Option<usize>,
     pub(super) connections_max: Option<usize>,
     pub(super) allow_plaintext: Option<bool>,

@@ -103,4 +103,18 @@ mod tests {
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
     }
+
+    #[test]
+    fn every_option_of_a_host_is_documented() {
+        let operations = include_str!("../../../docs/OPERATIONS.md");
+        let mut command = Cli::command();
+        command.build();
+        let serve = command.find_subcommand("serve").map(|serve| serve.get_arguments().collect::<Vec<_>>());
+        let flags: Vec<&str> =
+            serve.unwrap_or_default().iter().filter_map(|argument| argument.get_long()).collect();
+        assert!(flags.len() > 10, "{flags:?}");
+        for flag in flags.iter().filter(|flag| **flag != "help") {
+            assert!(operations.contains(&format!("--{flag}")), "--{flag} is not in docs/OPERATIONS.md");
+        }
+    }
 }

@@ -42,6 +42,9 @@ pub(super) struct Serve {
     /// Append threads [default: one for each processor]
     #[arg(long, env = "VERBATIM_APPEND_THREADS", value_name = "N")]
     append_threads: Option<usize>,
+    /// Largest batch on an exact topic [default: 67108864]
+    #[arg(long, env = "VERBATIM_EXACT_BATCH_BYTES_MAX", value_name = "BYTES")]
+    exact_batch_bytes_max: Option<usize>,
     /// Bytes that one batch may inflate to where records are validated [default: 67108864]
     #[arg(long, env = "VERBATIM_INFLATE_BYTES_MAX", value_name = "BYTES")]
     inflate_bytes_max: Option<usize>,
@@ -95,6 +98,8 @@ impl Serve {
         config.flush_interval = interval_ms.map_or(config.flush_interval, Duration::from_millis);
         config.append_threads = self.append_threads.or(file.append_threads);
         let limits = &mut config.limits;
+        limits.exact_batch_bytes_max =
+            self.exact_batch_bytes_max.or(file.exact_batch_bytes_max).unwrap_or(limits.exact_batch_bytes_max);
         limits.inflate_bytes_max =
             self.inflate_bytes_max.or(file.inflate_bytes_max).unwrap_or(limits.inflate_bytes_max);
         limits.connections_max =

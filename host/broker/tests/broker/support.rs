@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tempfile::TempDir;
 use verbatim_batch::{BatchBuilder, NewRecord};
-use verbatim_broker::{Broker, Config, Judges, NativeJudges};
+use verbatim_broker::{Broker, Config, Judges, Limits, NativeJudges};
 use verbatim_policy::ExactMirroring;
 use verbatim_wire::client::{ClientConfig, Connection};
 use verbatim_wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
@@ -52,6 +52,15 @@ impl Host {
     pub(crate) async fn with(judges: Arc<dyn Judges>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (broker, client) = start(folder.path().join("data"), Arc::clone(&judges)).await;
+        Self { folder, judges, broker, client }
+    }
+
+    /// With other limits, until it is restarted.
+    pub(crate) async fn with_limits(limits: Limits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let judges: Arc<dyn Judges> = Arc::new(NativeJudges(ExactMirroring));
+        let config = Config { limits, ..config(folder.path().join("data")) };
+        let (broker, client) = start_as(config, Arc::clone(&judges)).await;
         Self { folder, judges, broker, client }
     }
 
@@ -303,7 +312,14 @@ pub(crate) fn fetch_request(asks: &[(&str, Fetch)], common: Fetch) -> FetchReque
 }
 
 async fn start(data: PathBuf, judges: Arc<dyn Judges>) -> (Broker, Connection) {
-    let config = Config::new(data, ([127, 0, 0, 1], 0).into());
+    start_as(config(data), judges).await
+}
+
+fn config(data: PathBuf) -> Config {
+    Config::new(data, ([127, 0, 0, 1], 0).into())
+}
+
+async fn start_as(config: Config, judges: Arc<dyn Judges>) -> (Broker, Connection) {
     let broker = Broker::start(config, judges).await.unwrap();
     let client = Connection::connect(broker.local_addr(), ClientConfig::default()).await.unwrap();
     (broker, client)
