@@ -1,5 +1,5 @@
 //! The `verbatim` command as a process: exit codes, what it prints, and a clean end on SIGTERM.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -35,7 +35,7 @@ impl Host {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { child, started: serde_json::from_str(&line).expect(&line) }
+        Self { child, started: serde_json::from_str(&line).unwrap() }
     }
 
     fn address(&self) -> &str {
@@ -55,7 +55,7 @@ impl Host {
     fn json(&self, arguments: &[&str], input: &[u8]) -> serde_json::Value {
         let output = self.run(&[arguments, &["--output", "json"]].concat(), input);
         assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).expect(&text(&output.stdout))
+        serde_json::from_slice(&output.stdout).unwrap()
     }
 
     fn stop(mut self) {

@@ -73,7 +73,18 @@ impl Broker {
     /// # Errors
     /// See [`StartError`]; nothing runs then.
     pub async fn start(config: Config, judges: Arc<dyn Judges>) -> Result<Self, StartError> {
-        let io: Arc<dyn Io> = Arc::new(DiskIo);
+        Self::start_on(Arc::new(DiskIo), config, judges).await
+    }
+
+    /// [`Self::start`] on another file system than the machine's, such as one that fails when a test says so.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_on(
+        io: Arc<dyn Io>,
+        config: Config,
+        judges: Arc<dyn Judges>,
+    ) -> Result<Self, StartError> {
         let folder = DataFolder::open(&config.data, Arc::clone(&io))?;
         let catalogue = Catalogue::open(&config.data, Arc::clone(&io))?;
         let listen = |source| StartError::Listen { address: config.listen, source };

@@ -142,9 +142,12 @@ impl<'a> Plan<'a> {
             Arc::make_mut(&mut plan.epochs).truncate(to);
             end = to;
         }
-        plan.declare(commit)?;
+        plan.declare(commit, log.facts.start, end)?;
         for placed in commit.batches {
             end = plan.place(placed, log.facts.start, end)?;
+        }
+        if plan.restarts {
+            Arc::make_mut(&mut plan.epochs).advance_start(log.facts.start);
         }
         plan.end = commit.end.filter(|to| *to > end);
         end = plan.end.unwrap_or(end);
@@ -153,13 +156,19 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    fn declare(&mut self, commit: &Commit<'_>) -> Result<(), ApplyError> {
+    fn declare(&mut self, commit: &Commit<'_>, start: i64, end: i64) -> Result<(), ApplyError> {
+        let first = commit.batches.first().and_then(|placed| Header::read(placed.head));
+        // An empty log that restarts below its end (R25) may take its latest entry down with it.
+        let restarts = first.is_some_and(|first| restarts(&first, start, end));
         for entry in commit.entries {
             if self.epochs.entries().contains(entry) {
                 continue;
             }
             let last = self.epochs.last();
-            let rises = last.is_none_or(|last| entry.epoch > last.epoch && entry.start >= last.start);
+            let rises = last.is_none_or(|last| match restarts {
+                true => entry.epoch >= last.epoch,
+                false => entry.epoch > last.epoch && entry.start >= last.start,
+            });
             if !rises || entry.epoch < 0 || entry.start < 0 {
                 return Err(invalid(format!(
                     "an epoch entry does not rise above {last:?}, entry=`{entry:?}`"
@@ -182,7 +191,7 @@ impl<'a> Plan<'a> {
             .filter(|_| base >= 0 && header.magic == 2 && header.total_len() == Some(length));
         let next =
             next.ok_or_else(|| invalid(format!("a header contradicts itself, header=`{header:?}`")))?;
-        let restarts = self.batches.is_empty() && start == end && base < end && next > end;
+        let restarts = self.batches.is_empty() && restarts(&header, start, end);
         if base < end && !restarts {
             return Err(invalid(format!(
                 "a batch begins below the end, expected at least {end}, baseOffset=`{base}`"
@@ -203,6 +212,11 @@ impl<'a> Plan<'a> {
         self.batches.push(Item { header, length, head: placed.head, payload: placed.payload });
         Ok(next)
     }
+}
+
+/// An empty log begins anew with a batch that reaches from below its end across it (R25).
+fn restarts(first: &Header, start: i64, end: i64) -> bool {
+    start == end && first.base_offset < end && first.next_offset().is_some_and(|next| next > end)
 }
 
 /// Facts that batches rely on first, then batches, then what relies on the batches.

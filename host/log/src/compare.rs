@@ -12,6 +12,8 @@ use crate::walk::Stored;
 
 /// Bytes compared at once.
 const CHUNK_LEN: usize = 64 * 1024;
+/// Batches larger than this that differ are not searched for the record that differs.
+const DIFFERENCE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of the base offset, which is compared as a number.
 const BASE_OFFSET_LEN: usize = 8;
 
@@ -38,9 +40,32 @@ pub(crate) fn compare(log: &Log, head: &[u8], payload: &[u8], base: i64) -> Resu
         || u64::try_from(length) != Ok(stored.length)
         || !same_bytes(segment, &stored, head, payload)?
     {
-        return Ok(Comparison::Differs(base));
+        return Ok(Comparison::Differs(first_difference(segment, &stored, head, payload)?));
     }
     Ok(Comparison::Same)
+}
+
+/// The first offset in dispute between a stored batch and one with the same base offset (R23).
+fn first_difference(
+    segment: &Segment,
+    stored: &Stored,
+    head: &[u8],
+    payload: &[u8],
+) -> Result<i64, LogError> {
+    let length = usize::try_from(stored.length).unwrap_or(usize::MAX);
+    if length > DIFFERENCE_BYTES_MAX {
+        return Ok(stored.header.base_offset);
+    }
+    let mut there = vec![0; length];
+    let filled = read_full(&*segment.file, &mut there, stored.position)
+        .map_err(LogError::io("read", &segment.names.log))?;
+    there.truncate(filled);
+    let mut received = [head, payload].concat();
+    // A batch that is compared at another place than its own says so only here.
+    if let Some(own) = received.first_chunk_mut() {
+        *own = stored.header.base_offset.to_be_bytes();
+    }
+    Ok(verbatim_batch::first_difference(&there, &received))
 }
 
 pub(crate) fn cut_preview(log: &Log, to: i64) -> Result<CutPreview, LogError> {

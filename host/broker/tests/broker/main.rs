@@ -1,8 +1,10 @@
 //! The broker in this process, spoken to over TCP, judged by the policy compiled in.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+mod disk;
 mod exact;
 mod failures;
+mod heads;
 mod operations;
 mod promotion;
 mod reads;

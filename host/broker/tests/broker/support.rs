@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tempfile::TempDir;
 use verbatim_batch::{BatchBuilder, NewRecord};
 use verbatim_broker::{Broker, Config, Judges, Limits, NativeJudges};
+use verbatim_log::Io;
 use verbatim_policy::ExactMirroring;
 use verbatim_wire::client::{ClientConfig, Connection};
 use verbatim_wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
@@ -52,6 +53,16 @@ impl Host {
     pub(crate) async fn with(judges: Arc<dyn Judges>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (broker, client) = start(folder.path().join("data"), Arc::clone(&judges)).await;
+        Self { folder, judges, broker, client }
+    }
+
+    /// On another file system, until it is restarted.
+    pub(crate) async fn on(io: Arc<dyn Io>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let judges: Arc<dyn Judges> = Arc::new(NativeJudges(ExactMirroring));
+        let started = Broker::start_on(io, config(folder.path().join("data")), Arc::clone(&judges));
+        let broker = started.await.unwrap();
+        let client = connect(&broker).await;
         Self { folder, judges, broker, client }
     }
 
@@ -190,7 +201,7 @@ impl Host {
 
     /// One more connection.
     pub(crate) async fn connect(&self) -> Connection {
-        Connection::connect(self.broker.local_addr(), ClientConfig::default()).await.unwrap()
+        connect(&self.broker).await
     }
 
     /// Several topics in one request; version, waiting and isolation are those of `common`.
@@ -321,8 +332,12 @@ fn config(data: PathBuf) -> Config {
 
 async fn start_as(config: Config, judges: Arc<dyn Judges>) -> (Broker, Connection) {
     let broker = Broker::start(config, judges).await.unwrap();
-    let client = Connection::connect(broker.local_addr(), ClientConfig::default()).await.unwrap();
+    let client = connect(&broker).await;
     (broker, client)
+}
+
+async fn connect(broker: &Broker) -> Connection {
+    Connection::connect(broker.local_addr(), ClientConfig::default()).await.unwrap()
 }
 
 /// A Fetch; the default waits for nothing and bounds nothing.

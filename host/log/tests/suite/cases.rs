@@ -210,11 +210,28 @@ fn an_empty_log_restarts_below_its_end() {
     let (below, reaching) = (plain(8, 1, 7), plain(8, 1, 8));
     let refused = log.apply(&Commit { batches: &[placed(&below)], ..Commit::default() });
     assert!(matches!(refused, Err(ApplyError::Invalid { .. })));
-    append(&mut log, std::slice::from_ref(&reaching));
+    // As a judge plans it: with the entry that the batch brings.
+    let brought = [EpochEntry { epoch: 1, start: 8 }];
+    let batches = [placed(&reaching)];
+    log.apply(&Commit { entries: &brought, batches: &batches, ..Commit::default() }).unwrap();
     log.flush().unwrap();
     let log = reopen(log, &disk, &exact());
-    assert_eq!((log.position().start, log.position().end, entries(&log)), (15, 16, vec![(1, 8)]));
+    assert_eq!((log.position().start, log.position().end, entries(&log)), (15, 16, vec![(1, 15)]));
     assert_eq!(read_all(&log), reaching);
+}
+
+#[test]
+fn a_restart_with_a_higher_epoch_takes_the_place_of_the_latest_entry() {
+    let disk = Disk::default();
+    let mut log = create(&disk, &exact());
+    append(&mut log, &[plain(0, 1, 15)]);
+    log.advance_start(15).unwrap();
+    let reaching = plain(8, 4, 8);
+    let brought = [EpochEntry { epoch: 4, start: 8 }];
+    log.apply(&Commit { entries: &brought, batches: &[placed(&reaching)], ..Commit::default() }).unwrap();
+    log.flush().unwrap();
+    let log = reopen(log, &disk, &exact());
+    assert_eq!((log.position().start, log.position().end, entries(&log)), (15, 16, vec![(4, 15)]));
 }
 
 #[test]

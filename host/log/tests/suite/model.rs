@@ -69,8 +69,9 @@ impl Model {
         for batch in &request.batches {
             let header = header(batch);
             if header.base_offset < now.end {
-                // Only in an empty log (R25).
+                // Only in an empty log (R25); the start stays, so the entry that covers it begins there.
                 now.epochs.assign(header.leader_epoch, header.base_offset);
+                now.epochs.advance_start(now.start);
             }
             if now.epochs.last().is_none_or(|last| header.leader_epoch > last.epoch) {
                 now.epochs.assign(header.leader_epoch, header.base_offset);
