@@ -78,14 +78,16 @@ async fn refusals(client: &mut Client, written: &[Vec<u8>]) -> anyhow::Result<()
     let answer = client.produce(&lower, true).await?;
     ensure!(answer.code == 74, "a lower epoch: {}", answer.verdict());
     show(&lower, "a lower epoch", &answer.verdict())?;
+    answer.explain();
     let plain = records(0, 0, &["plain"]).build()?;
     let answer = client.produce(&plain, false).await?;
     ensure!(answer.code == 44, "a plain producer: {}", answer.verdict());
     show(&plain, "a plain producer's batch", &answer.verdict())?;
+    answer.explain();
     let again = written.last().context("nothing was written")?;
     let answer = client.produce(again, true).await?;
     ensure!(answer.code == 0 && client.position.end == end, "a retry: {}", answer.verdict());
-    show(again, "the last batch again", &format!("accepted, stored already, end still {end}"))
+    show(again, "the last batch again", &format!("accepted, stored once: the end is still {end}"))
 }
 
 /// What a reader gets: the very bytes.
@@ -125,8 +127,13 @@ impl Answer {
     fn verdict(&self) -> String {
         match self.code {
             0 => "accepted".to_owned(),
-            code => format!("refused, {}: {}", describe(code), self.text),
+            code => format!("refused: {}", describe(code)),
         }
+    }
+
+    /// What the broker said beside the code.
+    fn explain(&self) {
+        say(&format!("  {}", self.text));
     }
 }
 
