@@ -114,7 +114,9 @@ impl Memory {
         plan.entries().iter().for_each(|entry| self.epochs.assign(entry.epoch, entry.start));
         plan.appends().iter().for_each(|placed| self.stored.append(placed));
         (self.end, self.high_watermark, self.shown_epoch) = (plan.end(), plan.end(), plan.shown_epoch());
-        if plan.start() > self.start {
+        // A log that restarts below its start has a history that begins there too (R25).
+        let restarts = plan.appends().first().is_some_and(|batch| batch.header.base_offset < plan.start());
+        if plan.start() > self.start || restarts {
             self.start = plan.start();
             self.stored.advance_start(self.start);
             self.epochs.advance_start(self.start);

@@ -1,5 +1,6 @@
 //! The invariants I1 to I8, checked on the host's side whatever the module says.
 
+mod base;
 mod exact;
 mod normal;
 

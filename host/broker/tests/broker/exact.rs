@@ -1,7 +1,7 @@
 //! Exact writes as a writer sees them: who may, what the answer's tag tells, what survives a restart.
 
 use bytes::Bytes;
-use verbatim_broker::{Limits, format_topic_id};
+use verbatim_broker::{FlushPolicy, format_topic_id};
 use verbatim_wire::messages::produce_request::PartitionProduceData;
 use verbatim_wire::tag::{AnswerTag, EpochEntry, RequestTag, TAG};
 
@@ -151,12 +151,33 @@ async fn r31_a_rewind_is_followed_only_where_the_topic_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r12_an_exact_topic_knows_the_hosts_own_cap_only() {
     let large = batch(5, 1, &["a", &"x".repeat(2_000)]);
-    let limits = Limits { exact_batch_bytes_max: large.len() - 1, ..Limits::default() };
-    let host = Host::with_limits(limits).await;
+    let host = Host::with_config(|config| config.limits.exact_batch_bytes_max = large.len() - 1).await;
     host.exact("copy", &[("max.message.bytes", "10"), ("segment.bytes", "100")]).await;
     let answer =
         host.produce("copy", &[batch(4, 1, &["b"]), large].concat(), Some(&order((0, -1), (7, 1)))).await;
     assert_eq!((answer.error_code, told(&answer).end, answer.record_errors[0].batch_index), (10, 0, 1));
     let fits = batch(5, 1, &["a", &"x".repeat(1_999)]);
     assert_eq!(host.write("copy", &fits, &order((0, -1), (7, 1))).await.end, 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_the_flush_policy_what_is_acked_is_readable_and_survives_a_clean_restart() {
+    for flush in [FlushPolicy::Always, FlushPolicy::Interval, FlushPolicy::Never] {
+        let host = Host::with_config(|config| {
+            config.flush = flush;
+            config.append_threads = Some(1);
+        })
+        .await;
+        host.exact("copy", &[]).await;
+        let written = batch(5, 1, &["a"]);
+        host.write("copy", &written, &order((0, -1), (6, 1))).await;
+        let fetched = host.fetch("copy", Fetch::at(0)).await;
+        assert_eq!(
+            (fetched.high_watermark, fetched.records),
+            (6, Some(Bytes::from(written.clone()))),
+            "{flush:?}"
+        );
+        let host = host.restart().await;
+        assert_eq!(host.fetch("copy", Fetch::at(0)).await.records, Some(Bytes::from(written)), "{flush:?}");
+    }
 }

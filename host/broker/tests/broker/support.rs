@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tempfile::TempDir;
 use verbatim_batch::{BatchBuilder, NewRecord};
-use verbatim_broker::{Broker, Config, Judges, Limits, NativeJudges};
+use verbatim_broker::{Broker, Config, Judges, NativeJudges};
 use verbatim_log::Io;
 use verbatim_policy::ExactMirroring;
 use verbatim_wire::client::{ClientConfig, Connection};
@@ -66,11 +66,12 @@ impl Host {
         Self { folder, judges, broker, client }
     }
 
-    /// With other limits, until it is restarted.
-    pub(crate) async fn with_limits(limits: Limits) -> Self {
+    /// With another configuration, until it is restarted.
+    pub(crate) async fn with_config(change: impl FnOnce(&mut Config)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let judges: Arc<dyn Judges> = Arc::new(NativeJudges(ExactMirroring));
-        let config = Config { limits, ..config(folder.path().join("data")) };
+        let mut config = config(folder.path().join("data"));
+        change(&mut config);
         let (broker, client) = start_as(config, Arc::clone(&judges)).await;
         Self { folder, judges, broker, client }
     }

@@ -55,7 +55,9 @@ impl Producers {
 
     /// Takes note of a batch that was appended.
     pub(super) fn append(&mut self, header: &Header, bytes: &[u8]) {
-        if !header.has_producer() {
+        let marker = if header.attributes.is_control() { marker(bytes) } else { None };
+        // Control batches of other types, and those that a compaction emptied, have no effect (R39).
+        if !header.has_producer() || header.attributes.is_control() != marker.is_some() {
             return;
         }
         let new = ProducerState {
@@ -71,17 +73,11 @@ impl Producers {
         }
         state.producer_epoch = header.producer_epoch;
         state.last_timestamp = header.max_timestamp;
-        if header.attributes.is_control() {
-            let Some((kind, coordinator_epoch)) = marker(bytes) else { return };
+        if let Some((aborts, coordinator_epoch)) = marker {
             state.coordinator_epoch = coordinator_epoch.unwrap_or(state.coordinator_epoch);
             let (producer_id, last_offset) = (header.producer_id, header.base_offset);
-            match (kind, state.open_transaction) {
-                (ControlType::Abort, Some(first_offset)) => {
-                    self.aborted.push(Aborted { producer_id, first_offset, last_offset });
-                    state.open_transaction = None;
-                }
-                (ControlType::Abort | ControlType::Commit, _) => state.open_transaction = None,
-                (ControlType::Other(_), _) => {}
+            if let Some(first_offset) = state.open_transaction.take().filter(|_| aborts) {
+                self.aborted.push(Aborted { producer_id, first_offset, last_offset });
             }
             return;
         }
@@ -100,10 +96,15 @@ impl Producers {
     }
 }
 
-/// The first record of a control batch: what it does, and its coordinator's epoch where the value tells.
-fn marker(bytes: &[u8]) -> Option<(ControlType, Option<i32>)> {
+/// The first record of a batch that ends a transaction: whether it aborts, and its coordinator's epoch where the value
+/// tells.
+fn marker(bytes: &[u8]) -> Option<(bool, Option<i32>)> {
     let record = Batch::parse(bytes).ok()?.plain_records()?.next()?.ok()?;
-    let kind = record.meta().control_key().ok()?.kind;
+    let aborts = match record.meta().control_key().ok()?.kind {
+        ControlType::Abort => true,
+        ControlType::Commit => false,
+        ControlType::Other(_) => return None,
+    };
     let epoch = record.value.and_then(|value| value.get(2..)?.first_chunk().copied());
-    Some((kind, epoch.map(i32::from_be_bytes)))
+    Some((aborts, epoch.map(i32::from_be_bytes)))
 }

@@ -2,6 +2,7 @@
 
 use verbatim_contract::{Comparison, EpochEntry, Placement};
 
+use super::base::{Base, base};
 use super::{Settled, next_offset, parts, validated};
 use crate::plan::Source;
 use crate::stage::Settlement;
@@ -58,66 +59,6 @@ fn duplicates<P: Partition>(stored: &[Settled<'_>], partition: &mut P) -> Result
     stored.collect()
 }
 
-/// Where the log stands before batches and entries, after the cut if there is one.
-struct Base {
-    cut: Option<i64>,
-    end: i64,
-    last: Option<EpochEntry>,
-}
-
-/// Whether the request cuts (R31). It does not if it is a repetition: what it would leave is there already.
-fn base<P: Partition>(
-    call: &Call,
-    duplicates: &[Duplicate],
-    rest: &[Settled<'_>],
-    partition: &mut P,
-) -> Result<Base, Broken> {
-    let position = &call.position;
-    let uncut = Base { cut: None, end: position.end, last: position.last_entry };
-    let Some(to) = call.request.truncate_to else { return Ok(uncut) };
-    let stands_at = |end: i64| call.request.end_to.unwrap_or(to).max(end) == position.end;
-
-    if let (Some(first), Some(last)) = (duplicates.first(), duplicates.last()) {
-        return if first.base_offset >= to && (!rest.is_empty() || stands_at(last.next_offset)) {
-            Ok(uncut)
-        } else {
-            let text = format!("batches that are kept lie where the request cuts, truncate to=`{to}`");
-            Err(Broken::new(Invariant::Cut, text))
-        };
-    }
-    let preview = partition.cut(to);
-    let newer = preview.highest_epoch_cut.is_none_or(|cut| cut < call.request.source_epoch);
-    let within = (position.start..=position.end).contains(&to) && preview.at_boundary;
-    if call.policy.rewind_truncate && within && newer {
-        let nothing_goes = to == position.end && preview.highest_epoch_cut.is_none();
-        return Ok(Base { cut: (!nothing_goes).then_some(to), end: to, last: preview.last_entry });
-    }
-    if rest.is_empty()
-        && stands_at(to)
-        && call.entries.iter().all(|&entry| is_known(entry, &uncut, partition))
-    {
-        return Ok(uncut);
-    }
-    let text = if !call.policy.rewind_truncate {
-        format!("the topic refuses to be rewound, truncate to=`{to}`")
-    } else if !within {
-        format!("no stored boundary from {} to {}, truncate to=`{to}`", position.start, position.end)
-    } else {
-        let cut = preview.highest_epoch_cut.unwrap_or(-1);
-        format!("the source's epoch {} is not above what is cut, epoch=`{cut}`", call.request.source_epoch)
-    };
-    Err(Broken::new(Invariant::Cut, text))
-}
-
-/// True if the history holds this entry.
-fn is_known<P: Partition>(entry: EpochEntry, base: &Base, partition: &mut P) -> bool {
-    if base.last == Some(entry) {
-        return true;
-    }
-    let above = entry.start.checked_add(1).filter(|&above| above <= base.end);
-    above.is_some_and(|above| partition.cut(above).last_entry == Some(entry))
-}
-
 /// The log as it grows by the request.
 struct Walk {
     cut: Option<i64>,
@@ -146,8 +87,8 @@ impl Walk {
         let lowest = first.filter(|_| restarts).unwrap_or(base.end);
         let mut declared = Vec::new();
         for &entry in call.entries.iter().rev() {
-            if entry.start < call.position.start.min(lowest) || is_known(entry, &base, partition) {
-                // Below the start nobody sees it.
+            // Below the start nobody sees it.
+            if entry.start < call.position.start.min(lowest) || base.knows(entry, call, rest, partition) {
                 continue;
             }
             if entry.start < lowest {
@@ -247,12 +188,16 @@ impl Walk {
             self.assign(entry)?;
         }
         let request = &call.request;
+        // A request that only repeats what is there may come from before what is known of the source by now.
+        let may_be_late = request.expected_end != call.position.end
+            || request.source_epoch < call.position.shown_epoch
+            || !duplicates.is_empty();
         let changes = self.cut.is_some() || end != self.from || !self.entries.is_empty();
         let source = Source {
             start: request.source_start,
             end: request.source_end,
             epoch: request.source_epoch,
-            raise_only: !changes && self.appends.is_empty() && request.expected_end != call.position.end,
+            raise_only: !changes && self.appends.is_empty() && may_be_late,
         };
         let entries = self.entries.iter().map(|entry| entry.epoch);
         let batches = call.batches.iter().map(|batch| batch.facts.header.leader_epoch);
