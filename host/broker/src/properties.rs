@@ -84,7 +84,9 @@ impl Property {
     /// INVALID_CONFIG for a name that is not in the table.
     pub(crate) fn find(name: &str) -> Result<&'static Self, ApiError> {
         PROPERTIES.iter().find(|property| property.name == name).ok_or_else(|| {
-            ApiError::new(ErrorCode::InvalidConfig, format!("unknown topic property, expected one of the properties that DescribeConfigs lists, name=`{name}`"))
+            ApiError::config(format!(
+                "unknown topic property, expected one that DescribeConfigs lists, name=`{name}`"
+            ))
         })
     }
 

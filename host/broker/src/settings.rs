@@ -77,7 +77,8 @@ impl Settings {
         let codec = text(values, "compression.type");
         if !self.exact && codec != "producer" {
             return Err(ApiError::config(format!(
-                "topic property compression.type must be producer on a normal topic, since batches are kept as they came, value=`{codec}`"
+                "topic property compression.type must be producer on a normal topic, \
+                 since batches are kept as they came, value=`{codec}`"
             )));
         }
         Ok(())

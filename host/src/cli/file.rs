@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn the_file_has_the_flags_names_and_no_others() {
-        let text = "log-format = \"json\"\n[serve]\ndata = \"d\"\nflush = \"interval\"\nflush-interval-ms = 5\n[serve.module]\nmine = \"m.wasm\"\n";
+        let text = "log-format = 'json'\n[serve]\ndata = 'd'\nflush = 'interval'\n\
+                    flush-interval-ms = 5\n[serve.module]\nmine = 'm.wasm'\n";
         let settings: Settings = toml::from_str(text).unwrap();
         assert_eq!(settings.log_format, Some(LogFormat::Json));
         assert_eq!(settings.serve.flush, Some(FlushPolicy::Interval));

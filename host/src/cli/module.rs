@@ -67,7 +67,8 @@ impl Inspected {
         let judges: Vec<&str> = judges.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
         let yes_no = |yes| if yes { "yes" } else { "no" };
         format!(
-            "module {} {}\ncontract {}\njudges {}\nrewrites records {}\ndecides who may join the in-sync set {}\nimports {}\nexports {}\nsha256 {}",
+            "module {} {}\ncontract {}\njudges {}\nrewrites records {}\n\
+             decides who may join the in-sync set {}\nimports {}\nexports {}\nsha256 {}",
             self.name,
             self.version,
             self.contract_version,
