@@ -234,7 +234,7 @@ fn an_empty_log_restarts_below_its_end() {
     let (after, verdict) = judge(memory.clone(), place_all, request, &[], &[batch(95, 3, 10)]);
     verdict.unwrap();
     assert_eq!((after.start, after.end), (100, 105));
-    assert_eq!(after.epochs.entries(), [entry(3, 95)]);
+    assert_eq!(after.epochs.entries(), [entry(3, 100)]);
     assert_eq!(broken(memory, place_all, request, &[], &[batch(80, 3, 10)]), Invariant::Offsets);
 }
 
