@@ -1,4 +1,4 @@
-//! Leader epochs of an exact topic (R27, R28).
+//! Leader epochs of an exact topic (R27 to R28a).
 
 use verbatim_contract::{Reason, Refusal};
 
@@ -27,6 +27,22 @@ pub(crate) fn in_range(case: &Case<'_>) -> Result<(), Refusal> {
             Reason::EpochRange,
             None,
             format_args!("a declared leader epoch must be within 0 to {MAX_LEADER_EPOCH}, epoch=`{epoch}`"),
+        ));
+    }
+    Ok(())
+}
+
+/// R28a: the writer speaks for the source's current leader, not for one that was replaced (74). What such a one read may
+/// have been truncated since.
+pub(crate) fn source_is_current(case: &Case<'_>) -> Result<(), Refusal> {
+    let (shown, epoch) = (case.position.shown_epoch, case.request.source_epoch);
+    if epoch < shown {
+        return Err(refuse::request(
+            Reason::EpochRegressed,
+            i64::from(shown),
+            format_args!(
+                "the source's leader epoch is stale, it must be at least {shown}, source epoch=`{epoch}`"
+            ),
         ));
     }
     Ok(())

@@ -24,7 +24,7 @@ pub(crate) fn produce(case: &Case<'_>, log: &mut dyn Callbacks) -> Result<(), Re
 
     let cut = rewind::preview(case, log);
     let run = match stored::look_up(case, cut.as_ref(), log) {
-        // R21, R26b
+        // R21, R26b, R31 again
         Stored::Everything => return settle(case, case.batches.len(), log),
         Stored::LeadingRun(run) => run,
     };
@@ -36,7 +36,8 @@ pub(crate) fn produce(case: &Case<'_>, log: &mut dyn Callbacks) -> Result<(), Re
     } else {
         Ground::of(case.position)
     };
-    tag::agrees_with_log(case, &ground, log)?; // R26a
+    tag::agrees_with_log(case, run, &ground, log)?; // R26a
+    epochs::source_is_current(case)?; // R28a
     epochs::never_fall(case, run, &ground)?; // R28
     producers::warn_of_open_transaction(case, run, log); // R37
     replicas::enough(case, log)?; // R41

@@ -15,6 +15,7 @@ mod exact;
 mod framing;
 mod ground;
 mod header;
+mod history;
 mod membership;
 mod normal;
 mod producers;

@@ -3,8 +3,8 @@
 use verbatim_contract::{Callbacks, CutPreview, Reason, Refusal};
 
 use crate::case::Case;
-use crate::ground::Ground;
-use crate::refuse;
+use crate::ground::{Ground, epoch_left};
+use crate::{refuse, stored};
 
 /// What the cut that the tag asks for would leave; `None` when it asks for none.
 pub(crate) fn preview(case: &Case<'_>, log: &mut dyn Callbacks) -> Option<CutPreview> {
@@ -14,6 +14,39 @@ pub(crate) fn preview(case: &Case<'_>, log: &mut dyn Callbacks) -> Option<CutPre
 /// The cut would take away what is older than the source's epoch, so it has not been done yet.
 pub(crate) fn is_pending(case: &Case<'_>, cut: &CutPreview) -> bool {
     cut.highest_epoch_cut.is_some_and(|highest| highest < case.request.source_epoch)
+}
+
+/// No request of the source's epoch has been carried out yet, so this one is no repetition.
+pub(crate) fn is_new(case: &Case<'_>) -> bool {
+    case.request.source_epoch > case.position.shown_epoch
+}
+
+/// A request without batches finds the log exactly as it would leave it: the end, the latest entry, and nothing stored
+/// that a cut would take away.
+pub(crate) fn is_done(case: &Case<'_>, cut: &CutPreview, log: &mut dyn Callbacks) -> bool {
+    let (position, target) = (case.position, case.declared_end());
+    let left = epoch_left(cut);
+    let declared = case.entries.last().map_or(-1, |entry| entry.epoch);
+    case.request.end_to.unwrap_or(target) == position.end
+        && stored::epoch_before_matches(case, left)
+        && position.last_entry.map_or(-1, |last| last.epoch) == declared.max(left)
+        && holds_no_batch(case, cut, log)
+}
+
+/// Nothing is stored from the target of the cut on. Entries without data hide what lies below them, but a log that has
+/// the source's latest entry has the source's batches below it.
+fn holds_no_batch(case: &Case<'_>, cut: &CutPreview, log: &mut dyn Callbacks) -> bool {
+    let (end, target) = (case.position.end, case.declared_end());
+    if target == end || cut.highest_epoch_cut.is_none() {
+        return true;
+    }
+    let above = case.position.last_entry.map_or(target, |last| last.start.saturating_add(1).max(target));
+    !is_new(case) && (above >= end || is_bare(log.cut(above)))
+}
+
+/// A cut would neither take anything away nor fall inside a batch.
+fn is_bare(cut: CutPreview) -> bool {
+    cut.at_boundary && cut.highest_epoch_cut.is_none()
 }
 
 /// R31, and the ground that it leaves: with the policy `refuse` (44); a source epoch above what is cut, a

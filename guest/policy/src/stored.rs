@@ -3,7 +3,7 @@
 use verbatim_contract::{Callbacks, Comparison, CutPreview, Reason, Refusal};
 
 use crate::case::Case;
-use crate::ground::{Ground, epoch_left};
+use crate::ground::Ground;
 use crate::{refuse, rewind, tag};
 
 /// How much of a request has been done before.
@@ -38,34 +38,31 @@ pub(crate) fn no_overlap_in_request(case: &Case<'_>) -> Result<(), Refusal> {
 
 /// R21, R26b: how much of the request the log holds already.
 pub(crate) fn look_up(case: &Case<'_>, cut: Option<&CutPreview>, log: &mut dyn Callbacks) -> Stored {
-    // What a cut takes away does not count, whatever its bytes are.
-    if cut.is_some_and(|cut| rewind::is_pending(case, cut)) {
-        return Stored::LeadingRun(0);
-    }
     let end = case.position.end;
     let is_same = |index, base| base < end && log.compare(index, base) == Comparison::Same;
     let run = count_while(case, is_same);
     let whole = run == case.batches.len();
-    if whole && is_reached(case, cut) && tag::entries_are_held(case, log) {
+    // Before the cut: an old request that is repeated must not take away what came after it.
+    if whole && is_reached(case, cut, log) && tag::entries_are_held(case, log) {
         return Stored::Everything;
     }
+    // What a cut takes away does not count, whatever its bytes are.
+    if cut.is_some_and(|cut| rewind::is_pending(case, cut)) {
+        return Stored::LeadingRun(0);
+    }
     let run_end = run.checked_sub(1).and_then(|last| case.batches.get(last)?.header.next_offset());
-    // A cut that was done leaves either all of the request or something to append.
-    let goes_on = run_end == Some(end) && cut.is_none_or(|_| !whole && lies_behind_cut(case));
+    let goes_on = run_end == Some(end) && (cut.is_none() || lies_behind_cut(case));
     Stored::LeadingRun(if goes_on { run } else { 0 })
 }
 
 /// The log has come as far as the request wants, whose batches are all stored. Without batches there has to
-/// be a wish for an end (R26b), and a cut has to have left the log exactly so.
-fn is_reached(case: &Case<'_>, cut: Option<&CutPreview>) -> bool {
-    let end = case.position.end;
-    match (cut, case.request.end_to) {
-        (None, end_to) => end_to.map_or(!case.batches.is_empty(), |end_to| end_to <= end),
-        (Some(cut), end_to) => {
-            let target = case.declared_end();
-            let wanted = end_to.unwrap_or(target).max(case.batches_end().unwrap_or(target));
-            wanted == end && lies_behind_cut(case) && case.request.epoch_before == epoch_left(cut)
-        }
+/// be a wish for an end (R26b), or a cut that has left the log exactly so.
+fn is_reached(case: &Case<'_>, cut: Option<&CutPreview>, log: &mut dyn Callbacks) -> bool {
+    let end_to = case.request.end_to;
+    match cut {
+        Some(cut) if case.batches.is_empty() => rewind::is_done(case, cut, log),
+        Some(_) if rewind::is_new(case) || !lies_behind_cut(case) => false,
+        _ => end_to.map_or(!case.batches.is_empty(), |end_to| end_to <= case.position.end),
     }
 }
 
@@ -84,7 +81,7 @@ pub(crate) fn position_matches(case: &Case<'_>, ground: &Ground) -> Result<(), R
         ));
     }
     let (before, declared) = (ground.epoch_before, case.request.epoch_before);
-    if declared != before {
+    if !epoch_before_matches(case, before) {
         return Err(refuse::request(
             Reason::PositionMismatch,
             end,
@@ -95,6 +92,12 @@ pub(crate) fn position_matches(case: &Case<'_>, ground: &Ground) -> Result<(), R
         ));
     }
     Ok(())
+}
+
+/// R22: the source's epoch below N is ours. A source that has nothing below N any more has nothing to compare.
+pub(crate) fn epoch_before_matches(case: &Case<'_>, ours: i32) -> bool {
+    let declared = case.request.epoch_before;
+    declared == ours || (declared == -1 && case.declared_end() <= case.request.source_start)
 }
 
 /// R23: nothing else is stored where the batches go (87). R25: an empty log restarts below its end, if the

@@ -5,7 +5,7 @@ use verbatim_contract::{Callbacks, EpochEntry, Reason, Refusal};
 
 use crate::case::Case;
 use crate::ground::Ground;
-use crate::{refuse, stored};
+use crate::{history, refuse, stored};
 
 /// R26: an exact topic is written with a tag and acks = all (44), from the topic that it is the copy of
 /// (103).
@@ -73,16 +73,16 @@ pub(crate) fn agrees_with_batches(case: &Case<'_>) -> Result<(), Refusal> {
     let mut before = request.epoch_before;
     let mut batches = case.batches.iter().map(|batch| &batch.header).peekable();
     for entry in case.entries.iter().filter(|entry| entry.start >= from) {
+        let mut next = 0;
         while let Some(batch) = batches.next_if(|batch| batch.base_offset < entry.start) {
             before = before.max(batch.leader_epoch);
-            let next = batch.next_offset().unwrap_or(i64::MAX);
-            if next > entry.start {
-                return Err(bad_entry(
-                    entry,
-                    next,
-                    format_args!("begins inside a batch, which ends at {next}"),
-                ));
-            }
+            next = batch.next_offset().unwrap_or(i64::MAX);
+        }
+        if entry.epoch == before && history::is_clamped(entry, case) {
+            continue;
+        }
+        if next > entry.start {
+            return Err(bad_entry(entry, next, format_args!("begins inside a batch, which ends at {next}")));
         }
         if entry.epoch <= before {
             return Err(bad_entry(entry, None, format_args!("begins after epoch {before}")));
@@ -100,15 +100,17 @@ pub(crate) fn agrees_with_batches(case: &Case<'_>) -> Result<(), Refusal> {
 }
 
 /// R26a with the log that the request builds on: an entry below its end is one of the history's, one at its
-/// end or above is newer than all of them (42). Below the start nothing is looked at.
+/// end or above is newer than all of them (42). Below the start nothing is looked at. The first `run` batches are
+/// stored.
 pub(crate) fn agrees_with_log(
     case: &Case<'_>,
+    run: usize,
     ground: &Ground,
     log: &mut dyn Callbacks,
 ) -> Result<(), Refusal> {
     let floor = stored::restart(case, ground).unwrap_or(ground.end);
     for entry in case.entries {
-        if entry.start < case.position.start.min(floor) || is_held(entry, ground, log) {
+        if entry.start < case.position.start.min(floor) || history::is_known(entry, case, run, ground, log) {
             continue;
         }
         if entry.start < floor {
@@ -129,22 +131,17 @@ pub(crate) fn agrees_with_log(
     Ok(())
 }
 
-/// All entries are in the log's history. Below the start, where nothing is looked at, that is so unless the
-/// request cuts.
+/// The log's history has all entries, or what replaced them since the request's batches were stored. Below the start
+/// nothing is looked at.
 pub(crate) fn entries_are_held(case: &Case<'_>, log: &mut dyn Callbacks) -> bool {
     let ground = Ground::of(case.position);
-    let floor = if case.request.truncate_to.is_some() { 0 } else { case.position.start };
-    case.entries.iter().all(|entry| entry.start < floor || is_held(entry, &ground, log))
-}
-
-/// The history has this very entry: the last one travels with the call, others are what a cut just behind
-/// would leave.
-fn is_held(entry: &EpochEntry, ground: &Ground, log: &mut dyn Callbacks) -> bool {
-    if ground.last_entry == Some(*entry) {
-        return true;
-    }
-    let behind = entry.start.checked_add(1).filter(|behind| *behind <= ground.end);
-    behind.is_some_and(|behind| log.cut(behind).last_entry == Some(*entry))
+    let run = case.batches.len();
+    let may_be_overtaken = run > 0 && case.request.truncate_to.is_none();
+    case.entries.iter().all(|entry| {
+        entry.start < case.position.start
+            || history::is_known(entry, case, run, &ground, log)
+            || (may_be_overtaken && history::is_overtaken(entry, &ground, log))
+    })
 }
 
 fn entries_rise(entries: &[EpochEntry]) -> Result<(), Refusal> {

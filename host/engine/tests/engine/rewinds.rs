@@ -47,6 +47,32 @@ fn the_same_rewind_again_changes_nothing() {
 }
 
 #[test]
+fn the_same_rewind_again_keeps_what_came_after_it() {
+    let request = rewind(&twenty(), 10, 5);
+    let (memory, verdict) = produce(twenty(), request, &[valued(10, 4, 5, b"new")]);
+    verdict.unwrap();
+    let (memory, verdict) = produce(memory.clone(), tagged(&memory, (40, 5)), &[batch(15, 4, 5)]);
+    verdict.unwrap();
+    let (memory, verdict) = produce(memory, request, &[valued(10, 4, 5, b"new")]);
+    let plan = verdict.unwrap();
+    assert_eq!((plan.cut(), plan.duplicates().len(), plan.appends().len()), (None, 1, 0));
+    assert_eq!((memory.end, memory.source.map(|source| source.end)), (20, Some(40)));
+}
+
+#[test]
+fn a_rewind_that_left_an_epoch_without_data_is_not_planned_twice() {
+    let request = rewind(&twenty(), 10, 5);
+    let mut memory = twenty();
+    for cut in [Some(10), None] {
+        let judge = &mut Native::new(ExactMirroring);
+        let (after, verdict) = memory.produce(judge, request, vec![entry(4, 10)], &run(&[]));
+        assert_eq!(verdict.unwrap().cut(), cut);
+        assert_eq!((after.end, after.epochs.entries()), (10, &[entry(2, 0), entry(4, 10)][..]));
+        memory = after;
+    }
+}
+
+#[test]
 fn a_rewind_that_broke_off_is_completed() {
     let request = rewind(&twenty(), 10, 4);
     let new = [valued(10, 4, 3, b"new"), valued(13, 4, 3, b"newer")];
