@@ -9,5 +9,6 @@ mod crash;
 mod exact_property;
 mod exact_topic;
 mod hostile;
+mod misbehaving;
 mod normal_topic;
 mod tidy;

@@ -35,7 +35,18 @@ pub struct Client {
     connection: Connection,
 }
 
-/// What a broker answered to a Produce request, for its one partition.
+/// What is written to one partition: batches as any producer sends them (no tag), or exactly.
+#[derive(Debug, Clone, Copy)]
+pub struct Write<'a> {
+    /// Topic and partition.
+    pub partition: (&'a str, i32),
+    /// The exact order, which a plain producer has not.
+    pub tag: Option<&'a RequestTag>,
+    /// Whole batches.
+    pub batches: &'a [u8],
+}
+
+/// What a broker answered to a Produce request, for one partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// Kafka's error code, 0 for success.
@@ -102,23 +113,46 @@ impl Client {
         tag: Option<&RequestTag>,
         batches: &[u8],
     ) -> anyhow::Result<Answer> {
-        let records = (!batches.is_empty()).then(|| Bytes::copy_from_slice(batches));
-        let mut data = PartitionProduceData::default().with_index(partition).with_records(records);
-        if let Some(tag) = tag {
-            set_request_tag(&mut data, tag)?;
+        let answers = self.produce_together(&[Write { partition: (topic, partition), tag, batches }])?;
+        answers.into_iter().next().context("no partition in the answer")
+    }
+
+    /// Writes to several partitions in one request with acks = all; the answers are in the same order.
+    ///
+    /// # Errors
+    /// If there is no answer; what the broker refuses is in the answers.
+    pub fn produce_together(&self, writes: &[Write<'_>]) -> anyhow::Result<Vec<Answer>> {
+        let mut topics: Vec<TopicProduceData> = Vec::new();
+        for write in writes {
+            let (topic, partition) = write.partition;
+            let records = (!write.batches.is_empty()).then(|| Bytes::copy_from_slice(write.batches));
+            let mut data = PartitionProduceData::default().with_index(partition).with_records(records);
+            if let Some(tag) = write.tag {
+                set_request_tag(&mut data, tag)?;
+            }
+            match topics.iter_mut().find(|known| known.name == name(topic)) {
+                Some(known) => known.partition_data.push(data),
+                None => topics
+                    .push(TopicProduceData::default().with_name(name(topic)).with_partition_data(vec![data])),
+            }
         }
-        let topic = TopicProduceData::default().with_name(name(topic)).with_partition_data(vec![data]);
-        let request =
-            ProduceRequest::default().with_acks(-1).with_timeout_ms(30_000).with_topic_data(vec![topic]);
+        let request = ProduceRequest::default().with_acks(-1).with_timeout_ms(30_000).with_topic_data(topics);
         let answer = self.send(PRODUCE_VERSIONS, &request)?;
-        let topic = answer.responses.first().context("no topic in the answer")?;
-        let partition = topic.partition_responses.first().context("no partition in the answer")?;
-        Ok(Answer {
-            error_code: partition.error_code,
-            error_message: partition.error_message.as_ref().map(ToString::to_string).unwrap_or_default(),
-            base_offset: partition.base_offset,
-            tag: answer_tag(partition)?,
-        })
+        let one = |write: &Write<'_>| {
+            let (topic, partition) = write.partition;
+            let topic = answer.responses.iter().find(|answered| answered.name == name(topic));
+            let mut partitions = topic.into_iter().flat_map(|topic| &topic.partition_responses);
+            let answered = partitions.find(|answered| answered.index == partition);
+            let answered = answered.with_context(|| format!("no answer for {:?}", write.partition))?;
+            let error_message = answered.error_message.as_ref().map(ToString::to_string).unwrap_or_default();
+            Ok(Answer {
+                error_code: answered.error_code,
+                error_message,
+                base_offset: answered.base_offset,
+                tag: answer_tag(answered)?,
+            })
+        };
+        writes.iter().map(one).collect()
     }
 
     /// Reads batches from an offset on, a megabyte at most, without waiting for more.

@@ -53,6 +53,12 @@ impl Home {
         self
     }
 
+    /// No more arguments than what every host gets.
+    pub fn without_arguments(mut self) -> Self {
+        self.arguments.clear();
+        self
+    }
+
     /// The host's data folder.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
