@@ -11,4 +11,5 @@ mod exact_topic;
 mod hostile;
 mod misbehaving;
 mod normal_topic;
+mod readme;
 mod tidy;

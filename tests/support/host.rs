@@ -1,5 +1,6 @@
 //! The host under test: the real `verbatim serve`, on a free loopback port.
 
+use crate::programs;
 use crate::run::{self, Output};
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -7,7 +8,6 @@ use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -83,10 +83,10 @@ impl Home {
             // The limit is set by prlimit, which then becomes the host.
             Some(bytes) => {
                 let mut command = Command::new("prlimit");
-                command.arg(format!("--as={bytes}")).arg(binary()?);
+                command.arg(format!("--as={bytes}")).arg(programs::verbatim()?);
                 command
             }
-            None => Command::new(binary()?),
+            None => Command::new(programs::verbatim()?),
         };
         command.arg("serve").arg("--data").arg(self.data());
         command.args(["--listen", &self.address.to_string()]).args(&self.arguments);
@@ -162,7 +162,7 @@ impl Host {
     /// If it cannot be started or does not end in time.
     pub fn verbatim(&self, arguments: &[&str], input: &[u8]) -> anyhow::Result<Output> {
         let bootstrap = ["--bootstrap-server", &self.bootstrap()];
-        run::run(Command::new(binary()?).args(arguments).args(bootstrap), input)
+        run::run(Command::new(programs::verbatim()?).args(arguments).args(bootstrap), input)
     }
 
     /// Creates a topic by `verbatim topic create`.
@@ -197,34 +197,6 @@ impl Drop for Host {
 
 fn read_log(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
-}
-
-/// The `verbatim` command of this build profile. It is brought up to date once, which is nothing to do under
-/// `make test`; other people's packages cannot depend on a binary.
-///
-/// # Errors
-/// If it cannot be built.
-pub fn binary() -> anyhow::Result<&'static Path> {
-    static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let built = BINARY.get_or_init(|| build_binary().map_err(|error| format!("{error:#}")));
-    built.as_deref().map_err(|error| anyhow::anyhow!("{error}"))
-}
-
-fn build_binary() -> anyhow::Result<PathBuf> {
-    // This test runs from <target>/<profile>/deps.
-    let test = std::env::current_exe()?;
-    let profile_dir = test.ancestors().nth(2).context("the test is not in a target folder")?;
-    let target_dir = profile_dir.parent().context("no target folder")?;
-    let profile = match profile_dir.file_name().and_then(|name| name.to_str()) {
-        Some("debug") | None => "dev",
-        Some(profile) => profile,
-    };
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "verbatim", "--bin", "verbatim", "--profile", profile]);
-    cargo.arg("--target-dir").arg(target_dir).current_dir(crate::workspace());
-    let output = cargo.output().with_context(|| format!("cannot run {cargo:?}"))?;
-    ensure!(output.status.success(), "{cargo:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(profile_dir.join("verbatim"))
 }
 
 /// A loopback address that nothing listens on at present.

@@ -6,6 +6,7 @@ pub mod client;
 pub mod exact;
 pub mod host;
 pub mod kafka;
+pub mod programs;
 pub mod random;
 pub mod run;
 pub mod segments;
