@@ -340,11 +340,15 @@ impl fmt::Display for RecordError {
             RecordErrorKind::NegativeCount { value } => {
                 write!(f, "record count is negative, count=`{value}`")
             }
-            RecordErrorKind::Cut { field } => write!(f, "record {index}: the bytes end in its {field}"),
-            RecordErrorKind::Overrun { field } => {
-                write!(f, "record {index}: its {field} goes beyond the record's length")
+            RecordErrorKind::Cut { field } => {
+                write!(f, "record {index}: all bytes end inside a field, field=`{field}`")
             }
-            RecordErrorKind::Varint { field } => write!(f, "record {index}: its {field} is no valid varint"),
+            RecordErrorKind::Overrun { field } => {
+                write!(f, "record {index}: a field goes beyond the record's own length, field=`{field}`")
+            }
+            RecordErrorKind::Varint { field } => {
+                write!(f, "record {index}: a varint is too long or too large for its field, field=`{field}`")
+            }
             RecordErrorKind::Negative { field, value } => {
                 write!(f, "record {index}: negative, {field}=`{value}`")
             }

@@ -43,7 +43,7 @@ pub(crate) fn lengths(case: &Case<'_>) -> Result<(), Refusal> {
             Reason::FrameLength,
             index,
             i64::from(least),
-            format_args!("batchLength must be at least {least}, it is below"),
+            format_args!("the length must be at least {least}, batchLength=`below {least}`"),
         ));
     }
     Ok(())

@@ -30,9 +30,9 @@ pub(crate) enum Fault {
     /// They do not parse.
     Malformed(RecordError),
     /// A record's offset is not one that its place allows.
-    OffsetDelta { record: u32, delta: i32 },
+    OffsetDelta { record: u32, delta: i32, least: i64, most: i64 },
     /// A record's time is outside what a timestamp can hold.
-    TimestampOverflow { record: u32, delta: i64 },
+    TimestampOverflow { record: u32, base: i64, delta: i64 },
 }
 
 /// R14 to R16 on a normal topic. All records are looked at, so the rule with the lowest number is the one
@@ -98,7 +98,8 @@ impl RisingOffsets {
     pub(crate) fn at(&mut self, meta: RecordMeta) {
         let delta = meta.offset_delta;
         if self.fault.is_none() && (i64::from(delta) < self.least || delta > self.most) {
-            self.fault = Some(Fault::OffsetDelta { record: self.record, delta });
+            let (record, least, most) = (self.record, self.least, i64::from(self.most));
+            self.fault = Some(Fault::OffsetDelta { record, delta, least, most });
         }
         self.least = i64::from(delta).saturating_add(1);
         self.record = self.record.saturating_add(1);
@@ -142,7 +143,8 @@ impl<'a> Look<'a> {
         let record = self.record;
         self.record = record.saturating_add(1);
         if i64::from(meta.offset_delta) != i64::from(record) {
-            self.fault.get_or_insert(Fault::OffsetDelta { record, delta: meta.offset_delta });
+            let (delta, place) = (meta.offset_delta, i64::from(record));
+            self.fault.get_or_insert(Fault::OffsetDelta { record, delta, least: place, most: place });
         }
         if self.case.policy.compacted && meta.key_is_null() {
             self.null_key.get_or_insert(record);
@@ -153,7 +155,8 @@ impl<'a> Look<'a> {
                 self.judge_timestamp(record, timestamp);
             }
             None => {
-                self.fault.get_or_insert(Fault::TimestampOverflow { record, delta: meta.timestamp_delta });
+                let (base, delta) = (self.header.base_timestamp, meta.timestamp_delta);
+                self.fault.get_or_insert(Fault::TimestampOverflow { record, base, delta });
             }
         }
     }
@@ -231,16 +234,21 @@ impl Display for Fault {
                 f.write_str("the records must inflate, reason=`no such codec`")
             }
             Self::Malformed(error) => write!(f, "the records must parse, {error}"),
-            Self::OffsetDelta { record, delta } => {
-                write!(
-                    f,
-                    "record {record}: the offset does not fit its place in the batch, offsetDelta=`{delta}`"
-                )
+            Self::OffsetDelta { record, delta, least, most } if least == most => {
+                write!(f, "record {record}: the offset must be {least} in the batch, offsetDelta=`{delta}`")
             }
-            Self::TimestampOverflow { record, delta } => write!(
+            // The one before it took the last offset, or a later one.
+            Self::OffsetDelta { record, delta, least, most } if least > most => write!(
                 f,
-                "record {record}: the timestamp must fit 64 bits, with the base timestamp it does not, \
-                 timestampDelta=`{delta}`"
+                "record {record}: the batch has no offset left, lastOffsetDelta={most}, offsetDelta=`{delta}`"
+            ),
+            Self::OffsetDelta { record, delta, least, most } => write!(
+                f,
+                "record {record}: the offset must be within {least} to {most} in the batch, offsetDelta=`{delta}`"
+            ),
+            Self::TimestampOverflow { record, base, delta } => write!(
+                f,
+                "record {record}: the timestamp must fit 64 bits, baseTimestamp={base}, timestampDelta=`{delta}`"
             ),
         }
     }

@@ -33,7 +33,7 @@ pub(crate) fn admits(case: &Case<'_>) -> Result<(), Refusal> {
             Reason::SourceTopicChanged,
             None,
             format_args!(
-                "the tag's source topic id must be the one that the topic was created for, it is another"
+                "the tag's source topic id must be the one that the topic was created for, source topic id=`another`"
             ),
         ));
     }
