@@ -18,13 +18,15 @@ pub(crate) fn is_known(
     if held == Some(*entry) {
         return true;
     }
-    let below = |start: i64| start <= entry.start;
-    let batch = case.batches.iter().skip(run).rev().find(|batch| below(batch.header.base_offset));
-    let epochs = held.map(|held| held.epoch).into_iter().chain(batch.map(|batch| batch.header.leader_epoch));
-    is_clamped(entry, case) && epochs.max() == Some(entry.epoch)
+    let rest = case.batches.get(run..).unwrap_or_default();
+    let above = rest.partition_point(|batch| batch.header.base_offset <= entry.start);
+    let batch = above.checked_sub(1).and_then(|index| rest.get(index));
+    let covering = held.map(|held| held.epoch).max(batch.map(|batch| batch.header.leader_epoch));
+    is_clamped(entry, case) && covering == Some(entry.epoch)
 }
 
-/// A source whose start moved into an epoch tells the epoch as beginning at its start (R29).
+/// A source whose start moved into an epoch tells the epoch as beginning at its start (R29): whether this entry can be
+/// such a one.
 pub(crate) fn is_clamped(entry: &EpochEntry, case: &Case<'_>) -> bool {
     entry.start <= case.request.source_start
 }

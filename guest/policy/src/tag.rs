@@ -1,6 +1,8 @@
 //! The exact-produce tag: who may send it (R26), and whether it agrees with itself, with the request's
 //! batches and with the log (R26a). Its bytes are decoded by the host.
 
+use alloc::vec::Vec;
+
 use verbatim_contract::{Callbacks, EpochEntry, Reason, Refusal};
 
 use crate::case::Case;
@@ -58,31 +60,40 @@ pub(crate) fn agrees_with_itself(case: &Case<'_>) -> Result<(), Refusal> {
 }
 
 /// R26a with the batches, whose headers are sound and which follow each other: the end is not before theirs,
-/// and entries begin where no batch or older epoch is in the way (42).
+/// and entries begin where no batch or older epoch is in the way (42). Entries that may be clamped ones wait until the log
+/// is asked.
 pub(crate) fn agrees_with_batches(case: &Case<'_>) -> Result<(), Refusal> {
+    if let Some(end_to) = case.request.end_to {
+        at_least("end to", end_to, case.batches_end().unwrap_or(case.declared_end()))?;
+    }
+    in_nothings_way(case, case.entries.iter().filter(|entry| !history::is_clamped(entry, case)))
+}
+
+/// R26a for some of the request's entries, in their order: none begins inside a batch, behind an epoch that is not older,
+/// or above the end.
+fn in_nothings_way<'a>(
+    case: &Case<'_>,
+    entries: impl Iterator<Item = &'a EpochEntry>,
+) -> Result<(), Refusal> {
     let request = case.request;
     let declared_end = case.declared_end();
-    let batches_end = case.batches_end().unwrap_or(declared_end);
-    if let Some(end_to) = request.end_to {
-        at_least("end to", end_to, batches_end)?;
-    }
-    let end = request.end_to.unwrap_or(batches_end);
+    let end = request.end_to.or(case.batches_end()).unwrap_or(declared_end);
     // An empty log may restart below its end (R25).
     let first = case.batches.first().map_or(declared_end, |batch| batch.header.base_offset);
     let from = first.min(declared_end);
     let mut before = request.epoch_before;
     let mut batches = case.batches.iter().map(|batch| &batch.header).peekable();
-    for entry in case.entries.iter().filter(|entry| entry.start >= from) {
-        let mut next = 0;
+    for entry in entries.filter(|entry| entry.start >= from) {
         while let Some(batch) = batches.next_if(|batch| batch.base_offset < entry.start) {
             before = before.max(batch.leader_epoch);
-            next = batch.next_offset().unwrap_or(i64::MAX);
-        }
-        if entry.epoch == before && history::is_clamped(entry, case) {
-            continue;
-        }
-        if next > entry.start {
-            return Err(bad_entry(entry, next, format_args!("begins inside a batch, which ends at {next}")));
+            let next = batch.next_offset().unwrap_or(i64::MAX);
+            if next > entry.start {
+                return Err(bad_entry(
+                    entry,
+                    next,
+                    format_args!("begins inside a batch, which ends at {next}"),
+                ));
+            }
         }
         if entry.epoch <= before {
             return Err(bad_entry(entry, None, format_args!("begins after epoch {before}")));
@@ -109,6 +120,7 @@ pub(crate) fn agrees_with_log(
     log: &mut dyn Callbacks,
 ) -> Result<(), Refusal> {
     let floor = stored::restart(case, ground).unwrap_or(ground.end);
+    let mut not_clamped = Vec::new();
     for entry in case.entries {
         if entry.start < case.position.start.min(floor) || history::is_known(entry, case, run, ground, log) {
             continue;
@@ -127,8 +139,11 @@ pub(crate) fn agrees_with_log(
                 format_args!("begins after the log's epoch {} from {}", last.epoch, last.start),
             ));
         }
+        if history::is_clamped(entry, case) {
+            not_clamped.push(*entry);
+        }
     }
-    Ok(())
+    in_nothings_way(case, not_clamped.iter())
 }
 
 /// The log's history has all entries, or what replaced them since the request's batches were stored. Below the start
@@ -136,11 +151,10 @@ pub(crate) fn agrees_with_log(
 pub(crate) fn entries_are_held(case: &Case<'_>, log: &mut dyn Callbacks) -> bool {
     let ground = Ground::of(case.position);
     let run = case.batches.len();
-    let may_be_overtaken = run > 0 && case.request.truncate_to.is_none();
     case.entries.iter().all(|entry| {
         entry.start < case.position.start
             || history::is_known(entry, case, run, &ground, log)
-            || (may_be_overtaken && history::is_overtaken(entry, &ground, log))
+            || (run > 0 && history::is_overtaken(entry, &ground, log))
     })
 }
 

@@ -97,10 +97,10 @@ impl Base {
             return true;
         }
         let held = held.map(|held| held.epoch);
-        let headers = rest.iter().rev().map(|settled| &settled.batch.facts.header);
-        let batch = headers.into_iter().find(|header| header.base_offset <= entry.start);
-        let covering = held.max(batch.map(|header| header.leader_epoch));
-        let only_stored = rest.is_empty() && !call.batches.is_empty() && call.request.truncate_to.is_none();
+        let above = rest.partition_point(|one| one.batch.facts.header.base_offset <= entry.start);
+        let batch = above.checked_sub(1).and_then(|index| rest.get(index));
+        let covering = held.max(batch.map(|one| one.batch.facts.header.leader_epoch));
+        let only_stored = rest.is_empty() && !call.batches.is_empty();
         (entry.start <= call.request.source_start && covering == Some(entry.epoch))
             || (only_stored && held > Some(entry.epoch))
     }

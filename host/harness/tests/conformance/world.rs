@@ -44,8 +44,29 @@ pub(crate) fn log(tape: &mut Tape<'_>) -> Memory {
     log
 }
 
-/// A request that is nearly right for this log.
-pub(crate) fn request(tape: &mut Tape<'_>, log: &Memory) -> Sent {
+/// A request that is nearly right for this log, or one that was sent before, early or late.
+pub(crate) fn request(tape: &mut Tape<'_>, log: &Memory, sent: &[Sent]) -> Sent {
+    let rewinds = sent.iter().rfind(|sent| sent.0.truncate_to.is_some());
+    let again = sent.len().saturating_sub(usize::from(tape.below(3)).saturating_add(1));
+    let again = rewinds.filter(|_| tape.rarely(2)).or(sent.get(again));
+    match again.filter(|_| tape.rarely(3)) {
+        Some(sent) if tape.rarely(2) => with_one_more(tape, sent),
+        Some(sent) => sent.clone(),
+        None => new_request(tape, log),
+    }
+}
+
+/// The request of which a crash left all but the last batch.
+fn with_one_more(tape: &mut Tape<'_>, (request, entries, records): &Sent) -> Sent {
+    let last = verbatim_batch::frames(records).last().and_then(|frame| Header::read(frame.bytes()));
+    let mut records = records.to_vec();
+    if let Some((last, next)) = last.and_then(|last| Some((last, last.next_offset()?))) {
+        records.extend(batch(tape, next.max(0), last.leader_epoch));
+    }
+    (*request, entries.clone(), Bytes::from(records))
+}
+
+fn new_request(tape: &mut Tape<'_>, log: &Memory) -> Sent {
     let exact = log.policy.exact;
     let position = log.position();
     let truncate_to = (exact && tape.rarely(4)).then(|| boundary(tape, log));
@@ -55,6 +76,20 @@ pub(crate) fn request(tape: &mut Tape<'_>, log: &Memory) -> Sent {
     let before = truncate_to.map_or(position.epoch_before_end, |to| log.epochs.before(to));
     let usual_acks = if exact { -1 } else { tape.one(&[-1, 1, 0]) };
     let further = end.saturating_add(3);
+    let usual_source_epoch = last.saturating_add(1).max(position.shown_epoch);
+    let source_start = tape.mostly(
+        0,
+        3,
+        &[
+            position.start,
+            position.end / 2,
+            from.saturating_add(1),
+            from,
+            end.saturating_sub(1),
+            end,
+            further,
+        ],
+    );
     let request = Request {
         now_ms: NOW_MS,
         acks: tape.mostly(usual_acks, 32, &[1, 5]),
@@ -64,15 +99,36 @@ pub(crate) fn request(tape: &mut Tape<'_>, log: &Memory) -> Sent {
         has_tag: exact != tape.rarely(48),
         source_topic_matches: !tape.rarely(48),
         expected_end: tape.mostly(position.end, 4, &[0, position.end.saturating_add(1), end]),
-        epoch_before: tape.mostly(before, 8, &[-1, last, before.saturating_add(1)]),
-        source_start: tape.mostly(0, 8, &[position.start, position.end / 2, further]),
+        epoch_before: tape.mostly(before, 6, &[-1, -1, last, before.saturating_add(1)]),
+        source_start: source_start.max(0),
         source_end: tape.mostly(1000, 24, &[2, -1]),
-        source_epoch: tape.mostly(last.saturating_add(1), 8, &[last, 0, -1, i32::MAX]),
+        source_epoch: tape.mostly(
+            usual_source_epoch,
+            6,
+            &[last, position.shown_epoch, usual_source_epoch.saturating_add(1), 0, -1, i32::MAX],
+        ),
         end_to: tape.rarely(4).then(|| tape.mostly(end, 2, &[further, further, position.end, 0])),
         truncate_to,
     };
-    let entries = if tape.rarely(3) { entries(tape, log, (from, end)) } else { Vec::new() };
+    let entries = match tape.below(6) {
+        0..3 => Vec::new(),
+        3 => clamped(log, &records, request.source_start, from),
+        _ => entries(tape, log, (from, end)),
+    };
     (request, entries, Bytes::from(records))
+}
+
+/// The history of a source whose first epoch begins where its log does.
+fn clamped(log: &Memory, records: &[u8], source_start: i64, from: i64) -> Vec<EpochEntry> {
+    let mut history = log.epochs.clone();
+    history.truncate(from);
+    for frame in verbatim_batch::frames(records) {
+        if let Some(header) = Header::read(frame.bytes()) {
+            history.assign(header.leader_epoch, header.base_offset);
+        }
+    }
+    history.advance_start(source_start);
+    history.entries().to_vec()
 }
 
 fn policy(tape: &mut Tape<'_>) -> Policy {
