@@ -3,7 +3,8 @@
 //! [`ExactMirroring`] judges one partition's part of a Produce request. It compiles natively and into the
 //! module of the same name, and keeps no state. The two modes read top-down in `normal.rs` and `exact.rs`:
 //! one line a rule, in the order in which rules are judged; each line leads to the file that holds that idea.
-//! Rule numbers (R4, R19) are those of the admission rules; numbers in brackets are Kafka error codes.
+//! Rule numbers (R4, R19) are those of `docs/RULES.md`, which says what each rule is; numbers in brackets are Kafka
+//! error codes.
 #![no_std]
 
 extern crate alloc;
