@@ -39,31 +39,27 @@ fn frames_that_no_client_sends_close_the_connection_and_are_logged_once() -> any
     for (what, bytes) in hostile {
         let (peer, answer) = exchange(host.address(), bytes, false).context(*what)?;
         ensure!(answer.is_empty(), "{what}: answered {answer:02x?}");
-        peers.push((what, peer.to_string()));
+        peers.push(((*what).to_owned(), peer.to_string()));
+    }
+    // A valid request, cut after every byte but the last.
+    let whole = request(3, 1, &[0, 0, 0, 1, 0, 4, b's', b'e', b'e', b'n']);
+    for len in 1..whole.len() {
+        let (peer, answer) = exchange(host.address(), whole.get(..len).unwrap_or_default(), true)?;
+        ensure!(answer.is_empty(), "cut after {len} bytes: answered {answer:02x?}");
+        peers.push((format!("cut after {len} bytes"), peer.to_string()));
     }
     still_serves(&mut host, "afterwards")?;
     host.stop()?;
-    // The host has ended, so there is no more to come.
-    let log = home.log();
-    for (what, peer) in peers {
-        let lines: Vec<&str> = log.lines().filter(|line| line.contains(&peer)).collect();
-        assert_eq!(lines.len(), 1, "{what}: log lines about the peer {peer}: {lines:#?}\n{log}");
-    }
-    Ok(())
+    logged_once(&home.log(), &peers)
 }
 
 #[test]
-fn truncated_frames_and_garbage_leave_no_trace() -> anyhow::Result<()> {
-    let mut random = Random::announced("truncated_frames_and_garbage_leave_no_trace")?;
+fn garbage_and_idle_promises_leave_no_trace() -> anyhow::Result<()> {
+    let mut random = Random::announced("garbage_and_idle_promises_leave_no_trace")?;
     let (home, mut host) = start()?;
     still_serves(&mut host, "before")?;
     let before_kib = host.status_kib("VmRSS")?;
 
-    // A valid request, cut at every byte.
-    let whole = request(3, 1, &[0, 0, 0, 1, 0, 4, b's', b'e', b'e', b'n']);
-    for len in 0..whole.len() {
-        exchange(host.address(), whole.get(..len).unwrap_or_default(), true)?;
-    }
     // Every API in every version, with a body of garbage.
     for key in 0..100_u8 {
         for version in 0..20_u8 {
@@ -93,6 +89,16 @@ fn truncated_frames_and_garbage_leave_no_trace() -> anyhow::Result<()> {
     still_serves(&mut host, "afterwards")?;
     host.stop()?;
     drop(home);
+    Ok(())
+}
+
+/// Each of these peers has one line in the log of a host that has ended: there is no more to come.
+fn logged_once(log: &str, peers: &[(String, String)]) -> anyhow::Result<()> {
+    for (what, peer) in peers {
+        let named = format!("peer={peer} ");
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains(&named)).collect();
+        assert_eq!(lines.len(), 1, "{what}: log lines about the peer {peer}: {lines:#?}\n{log}");
+    }
     Ok(())
 }
 
