@@ -10,6 +10,7 @@ mod exact_property;
 mod exact_topic;
 mod hostile;
 mod misbehaving;
+mod no_compiler;
 mod normal_topic;
 mod readme;
 mod tidy;

@@ -86,3 +86,41 @@ fn found(name: &str, tool: Option<Tool>) -> anyhow::Result<Option<Tool>> {
     crate::announce(&format!("SKIPPED {}: {missing}", thread.name().unwrap_or("a test")));
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::run::{Output, run};
+    use std::process::Command;
+
+    const NOBODY_HAS_IT: &str = "tools::tests::needs_a_tool_that_nobody_has";
+
+    #[test]
+    #[ignore = "run by the test below, as a test run of its own"]
+    fn needs_a_tool_that_nobody_has() -> anyhow::Result<()> {
+        assert!(super::find("verbatim-no-such-tool")?.is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn a_test_without_its_tool_says_so_unasked_or_fails_where_tools_are_required() -> anyhow::Result<()> {
+        let skipped = test_run(None)?;
+        assert!(skipped.status.success(), "{skipped}");
+        let line = format!(
+            "SKIPPED {NOBODY_HAS_IT}: verbatim-no-such-tool is neither in target/tools nor on the PATH; run `make tools`"
+        );
+        assert!(skipped.stderr.lines().any(|printed| printed == line), "no {line:?} in {skipped}");
+        let failed = test_run(Some("1"))?;
+        assert!(!failed.status.success() && failed.to_string().contains("verbatim-no-such-tool"), "{failed}");
+        Ok(())
+    }
+
+    /// Runs the ignored test as `cargo test` does: what tests print is captured.
+    fn test_run(require_tools: Option<&str>) -> anyhow::Result<Output> {
+        let mut test = Command::new(std::env::current_exe()?);
+        test.args(["--ignored", "--exact", NOBODY_HAS_IT]).env_remove("VERBATIM_REQUIRE_TOOLS");
+        if let Some(value) = require_tools {
+            test.env("VERBATIM_REQUIRE_TOOLS", value);
+        }
+        run(&mut test, b"")
+    }
+}
