@@ -89,8 +89,17 @@ pub(super) async fn serve<S: Service>(
     match ended {
         Ok(()) => tracing::debug!(%peer, "connection closed"),
         Err(error) if error.is_departure() => tracing::debug!(%peer, %error, "connection closed"),
-        Err(error) => tracing::warn!(%peer, %error, "connection closed"),
+        Err(error) => tracing::warn!(%peer, error = %one_line(&error), "connection closed"),
     }
+}
+
+/// What an error says, with control characters escaped: it may quote the peer, who shall not write lines of the log.
+fn one_line(error: &Ended) -> String {
+    let mut line = String::new();
+    for letter in error.to_string().chars() {
+        if letter.is_control() { line.extend(letter.escape_default()) } else { line.push(letter) }
+    }
+    line
 }
 
 /// Reads and admits until the peer closes, the server stops, or something is wrong.
@@ -242,4 +251,15 @@ async fn write_all(
         bytes = bytes.get(written..).unwrap_or_default();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_cannot_write_lines_of_the_log() {
+        let error = Ended::Service("topic=`x\n2026 ERROR \u{1b}[31m\u{e4}`".to_owned());
+        assert_eq!(one_line(&error), "topic=`x\\n2026 ERROR \\u{1b}[31m\u{e4}`");
+    }
 }
