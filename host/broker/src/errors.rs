@@ -3,6 +3,9 @@
 use kafka_protocol::protocol::StrBytes;
 use verbatim_wire::error::ErrorCode;
 
+/// Bytes of a text that are sent. A text quotes what the client said, and strings of older versions end at 32,767 bytes.
+const TEXT_BYTES_MAX: usize = 4_096;
+
 /// A failure with its Kafka code and a text that names field, value and expectation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {text}")]
@@ -57,10 +60,15 @@ impl ApiError {
         Self::new(ErrorCode::KafkaStorageError, text)
     }
 
-    /// The code and the text as the fields of an answer.
+    /// The code and the text as the fields of an answer, the text's beginning if it quotes something long.
     #[must_use]
     pub(crate) fn fields(&self) -> (i16, Option<StrBytes>) {
-        (self.code.number(), Some(StrBytes::from_string(self.text.clone())))
+        let mut text = self.text.clone();
+        if text.len() > TEXT_BYTES_MAX {
+            text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+            text.push_str(" ...");
+        }
+        (self.code.number(), Some(StrBytes::from_string(text)))
     }
 }
 
