@@ -9,7 +9,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 use verbatim_wire::error::ErrorCode;
 
-use crate::catalogue::{self, State, Topic};
+use crate::catalogue::{self, Snapshot, State, Topic};
 use crate::errors::ApiError;
 use crate::promotion;
 use crate::properties::{self, PROPERTIES};
@@ -62,14 +62,16 @@ pub(crate) async fn create(shared: &Shared, new: NewTopic, validate_only: bool) 
     Ok(Arc::unwrap_or_clone(made))
 }
 
-/// Deletes a topic and its data.
-pub(crate) async fn delete(shared: &Shared, name: &str) -> Result<Arc<Topic>, ApiError> {
+/// Deletes the topic that `find` finds once no other change is under way, and its data.
+pub(crate) async fn delete(
+    shared: &Shared,
+    find: impl FnOnce(&Snapshot) -> Result<Arc<Topic>, ApiError>,
+) -> Result<Arc<Topic>, ApiError> {
     let _one_at_a_time = shared.admin.lock().await;
-    let snapshot = shared.catalogue.snapshot();
-    let topic = snapshot.topic(name).ok_or_else(|| ApiError::unknown_topic(name))?;
-    remove(shared, topic).await?;
-    tracing::info!(topic = name, "topic deleted");
-    Ok(Arc::clone(topic))
+    let topic = find(&shared.catalogue.snapshot())?;
+    remove(shared, &topic).await?;
+    tracing::info!(topic = topic.name, "topic deleted");
+    Ok(topic)
 }
 
 /// Changes a topic's properties: `edit` makes the new ones of the old ones.

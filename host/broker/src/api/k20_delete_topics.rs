@@ -7,12 +7,15 @@
 //!
 //! Left out: the timeout is not looked at, since deletion is immediate.
 
+use std::sync::Arc;
+
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
 use kafka_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 use verbatim_wire::error::ErrorCode;
 
+use crate::catalogue::{Snapshot, Topic};
 use crate::errors::{self, ApiError};
 use crate::shared::Shared;
 use crate::topics;
@@ -39,13 +42,10 @@ pub(super) async fn handle(
 }
 
 async fn delete(shared: &Shared, asked: DeleteTopicState) -> DeletableTopicResult {
-    let deleted = match find(shared, &asked) {
-        Ok(name) => topics::delete(shared, &name).await.map(|topic| (topic.name.clone(), topic.id)),
-        Err(error) => Err(error),
-    };
+    let deleted = topics::delete(shared, |snapshot| find(snapshot, &asked)).await;
     let (code, text) = errors::fields(&deleted);
     let (name, id) = match deleted {
-        Ok((name, id)) => (Some(TopicName(StrBytes::from_string(name))), id),
+        Ok(topic) => (Some(TopicName(StrBytes::from_string(topic.name.clone()))), topic.id),
         Err(_) => (asked.name, asked.topic_id),
     };
     DeletableTopicResult::default()
@@ -55,17 +55,18 @@ async fn delete(shared: &Shared, asked: DeleteTopicState) -> DeletableTopicResul
         .with_error_message(text)
 }
 
-fn find(shared: &Shared, asked: &DeleteTopicState) -> Result<String, ApiError> {
-    match (&asked.name, asked.topic_id.is_nil()) {
-        (Some(name), true) => Ok(name.to_string()),
+/// By name or by id; an id never means a later topic of the same name.
+fn find(snapshot: &Snapshot, asked: &DeleteTopicState) -> Result<Arc<Topic>, ApiError> {
+    let found = match (&asked.name, asked.topic_id.is_nil()) {
+        (Some(name), true) => snapshot.topic(name).ok_or_else(|| ApiError::unknown_topic(name)),
         (None, false) => {
-            let snapshot = shared.catalogue.snapshot();
-            let found = snapshot.topic_by_id(asked.topic_id).map(|topic| topic.name.clone());
-            found.ok_or_else(|| ApiError::unknown_topic_id(asked.topic_id))
+            let id = asked.topic_id;
+            snapshot.topic_by_id(id).ok_or_else(|| ApiError::unknown_topic_id(id))
         }
         _ => Err(ApiError::new(
             ErrorCode::InvalidRequest,
             "a topic to delete must carry either a name or an id",
         )),
-    }
+    };
+    found.map(Arc::clone)
 }
