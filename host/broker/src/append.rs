@@ -163,7 +163,9 @@ impl Worker {
         }
         for one in pending {
             let outcome = match failed.get(&one.id) {
-                Some(error) if one.outcome.is_done() => Outcome::refused(error.clone()),
+                Some(error) if one.outcome.is_done() => {
+                    Outcome { tag: one.outcome.tag, failed: true, ..Outcome::refused(error.clone()) }
+                }
                 _ => one.outcome,
             };
             // The connection may be gone; what was written stays.
@@ -235,7 +237,7 @@ impl Worker {
         if let Some(partition) = self.partitions.remove(&id) {
             let reader = Arc::clone(partition.reader());
             drop(partition);
-            reader.wake();
+            reader.set_deleted();
         }
         folder::remove_partition(self.setup.io.as_ref(), path)
     }

@@ -14,6 +14,9 @@ use crate::partition::Reader;
 /// The first Fetch version whose readers know zstd (R47).
 const ZSTD_FROM: i16 = 10;
 
+/// The first Fetch version that names topics by id.
+pub(crate) const IDS_FROM: i16 = 13;
+
 /// What a reader asks of one partition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
@@ -59,12 +62,23 @@ pub(crate) enum Ruled {
     Read(i64),
 }
 
-/// R32, R43, R43b, R46.
+/// R32, R43, R43b, R46. The topic may have been deleted, or the partition gone offline, while the reader waited.
 ///
 /// # Errors
-/// 74, 75, 1 or 78.
+/// 3 or 100, 56, 74, 75, 1 or 78.
 pub(crate) fn rule(reader: &Reader, ask: Ask) -> Result<Ruled, ApiError> {
+    if reader.is_deleted() {
+        let code = if ask.version < IDS_FROM {
+            ErrorCode::UnknownTopicOrPartition
+        } else {
+            ErrorCode::UnknownTopicId
+        };
+        return Err(ApiError::new(code, "the topic was deleted"));
+    }
     let view = reader.view();
+    if let Some(reason) = &view.offline {
+        return Err(ApiError::storage(format!("partition is offline: {reason}")));
+    }
     crate::api::check_leader_epoch(&view, ask.current_epoch)?;
     if ask.offset < view.start {
         return Err(out_of_range(&view, ask.offset));

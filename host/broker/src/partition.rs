@@ -1,6 +1,7 @@
 //! One partition from both sides: what its append thread owns, and what readers share.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
@@ -19,11 +20,23 @@ pub(crate) struct Reader {
     /// Reads beside the append thread.
     pub(crate) log: LogReader,
     waiters: Mutex<Vec<Arc<Notify>>>,
+    deleted: AtomicBool,
 }
 
 impl Reader {
     pub(crate) fn new(log: LogReader) -> Self {
-        Self { log, waiters: Mutex::new(Vec::new()) }
+        Self { log, waiters: Mutex::new(Vec::new()), deleted: AtomicBool::new(false) }
+    }
+
+    /// The topic was deleted since this reader was found.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Acquire)
+    }
+
+    /// The topic was deleted; all that wait learn it.
+    pub(crate) fn set_deleted(&self) {
+        self.deleted.store(true, Ordering::Release);
+        self.wake();
     }
 
     /// Where the log stands.

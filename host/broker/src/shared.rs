@@ -109,18 +109,24 @@ impl Shared {
 
     /// A topic's partition for reading.
     pub(crate) fn partition(&self, topic: &Topic, index: u32) -> Result<Arc<Reader>, ApiError> {
+        let reader = self.opened(topic, index)?;
+        match &reader.view().offline {
+            Some(reason) => Err(offline(topic, index, reason)),
+            None => Ok(Arc::clone(&reader)),
+        }
+    }
+
+    /// A topic's partition for writing, also one that went offline since it was opened: its append thread knows more.
+    pub(crate) fn find_for_writing(&self, topic: &Topic, index: i32) -> Result<Arc<Reader>, ApiError> {
+        let known = u32::try_from(index).ok().filter(|index| *index < topic.partitions);
+        self.opened(topic, known.ok_or_else(|| ApiError::unknown_partition(&topic.name, index))?)
+    }
+
+    fn opened(&self, topic: &Topic, index: u32) -> Result<Arc<Reader>, ApiError> {
         let partitions = self.partitions.read().unwrap_or_else(PoisonError::into_inner);
-        let slot = partitions.get(&PartitionId { topic: topic.id, index });
-        let offline = |reason: &str| {
-            let text = format!("partition is offline: {reason}, topic=`{}`, partition=`{index}`", topic.name);
-            ApiError::storage(text)
-        };
-        match slot {
-            Some(Ok(reader)) => match &reader.view().offline {
-                Some(reason) => Err(offline(reason)),
-                None => Ok(Arc::clone(reader)),
-            },
-            Some(Err(reason)) => Err(offline(reason)),
+        match partitions.get(&PartitionId { topic: topic.id, index }) {
+            Some(Ok(reader)) => Ok(Arc::clone(reader)),
+            Some(Err(reason)) => Err(offline(topic, index, reason)),
             None => Err(ApiError::unknown_partition(&topic.name, i32::try_from(index).unwrap_or(i32::MAX))),
         }
     }
@@ -169,4 +175,8 @@ impl Shared {
     fn partitions_mut(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<PartitionId, Slot>> {
         self.partitions.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn offline(topic: &Topic, index: u32, reason: &str) -> ApiError {
+    ApiError::storage(format!("partition is offline: {reason}, topic=`{}`, partition=`{index}`", topic.name))
 }

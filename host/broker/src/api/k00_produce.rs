@@ -116,7 +116,7 @@ async fn queue(
     common: Common,
     part: PartitionProduceData,
 ) -> Result<Waiting, ApiError> {
-    let reader = shared.find(topic, part.index)?;
+    let reader = shared.find_for_writing(topic, part.index)?;
     let tag = match tag::request_tag(&part) {
         Ok(tag) => tag,
         Err(error) => return Ok(Waiting::Ready(unreadable(topic, &reader, &error))),

@@ -6,11 +6,14 @@
 //!   limit of its own). The bytes are bounded per partition and in all; the very first batch is given whole, however large.
 //! - From v12 on, a reader that names the epoch it fetched last learns where its history and ours part (R43). On an exact
 //!   topic an offset that only the source has yet is 78 (R43b). Leader epochs are fenced (R32).
+//! - A partition named twice in a request is 42 the second time; so is an isolation level other than 0 and 1. A topic that is
+//!   deleted while its reader waits is 3 or 100.
 //! - Topics by name, from v13 on by id (unknown: 100). zstd below v10 is 76 (R47).
 //!
 //! Left out: fetch sessions (KIP-227): every answer is a full one with session id 0, and a request that names a session is
 //! 70; preferred replicas, snapshots and current leaders, which one node does not have; followers are readers like others.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,13 +28,9 @@ use verbatim_wire::error::ErrorCode;
 
 use crate::catalogue::{Snapshot, Topic};
 use crate::errors::ApiError;
-use crate::fetch::{self, Ask, Part, Ruled};
+use crate::fetch::{self, Ask, IDS_FROM, Part, Ruled};
 use crate::partition::Reader;
 use crate::shared::Shared;
-
-/// The version in which topics are named by id.
-const IDS_FROM: i16 = 13;
-const READ_COMMITTED: i8 = 1;
 
 /// One partition of the request: where to read and what, or why not.
 #[derive(Clone)]
@@ -48,13 +47,18 @@ pub(super) async fn handle(shared: &Shared, version: i16, request: FetchRequest)
         return FetchResponse::default().with_error_code(ErrorCode::FetchSessionIdNotFound.number());
     }
     let snapshot = shared.catalogue.snapshot();
-    let committed = request.isolation_level == READ_COMMITTED;
-    let (mut topics, mut wanted) = (Vec::new(), Vec::new());
+    let committed = super::is_committed(request.isolation_level);
+    let (mut topics, mut wanted, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
     for asked in request.topics {
-        let topic = find(&snapshot, version, &asked);
+        let topic =
+            committed.as_ref().map_err(ApiError::clone).and_then(|_| find(&snapshot, version, &asked));
         let FetchTopic { topic: name, topic_id, partitions, .. } = asked;
         topics.push((name, topic_id, partitions.len()));
-        wanted.extend(partitions.iter().map(|part| want(shared, &topic, part, version, committed)));
+        wanted.extend(partitions.iter().map(|part| {
+            let again = topic.as_ref().is_ok_and(|topic| !seen.insert((topic.id, part.partition)));
+            let topic = if again { Err(named_twice(part.partition)) } else { topic.clone() };
+            want(shared, &topic, part, version, committed == Ok(true))
+        }));
     }
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(shared.config.limits.fetch_bytes_max);
     let min_bytes = usize::try_from(request.min_bytes).unwrap_or(0).min(max_bytes.max(1));
@@ -69,6 +73,12 @@ pub(super) async fn handle(shared: &Shared, version: i16, request: FetchRequest)
         FetchableTopicResponse::default().with_topic(name).with_topic_id(id).with_partitions(partitions)
     });
     FetchResponse::default().with_responses(topics.collect())
+}
+
+/// Whoever asks for the same bytes again and again would have this host read without end.
+fn named_twice(partition: i32) -> ApiError {
+    let text = format!("a request may name a partition once, partition=`{partition}`");
+    ApiError::new(ErrorCode::InvalidRequest, text)
 }
 
 fn find<'a>(snapshot: &'a Snapshot, version: i16, asked: &FetchTopic) -> Result<&'a Topic, ApiError> {

@@ -6,9 +6,11 @@
 //! - R45: the start carries the epoch that covers it, a found record its batch's epoch, the end the shown epoch. Where
 //!   nothing is found offset, timestamp and epoch are -1.
 //! - R32: a current leader epoch below or above the shown one is 74 or 75.
+//! - A partition named twice in a request is 42 the second time; so is an isolation level other than 0 and 1.
 //!
 //! Left out: other negative timestamps are 42; the timeout (v10) is not looked at.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use kafka_protocol::messages::list_offsets_request::ListOffsetsPartition;
@@ -29,7 +31,6 @@ const EARLIEST: i64 = -2;
 const MAX_TIMESTAMP: i64 = -3;
 const EARLIEST_LOCAL: i64 = -4;
 const LATEST_TIERED: i64 = -5;
-const READ_COMMITTED: i8 = 1;
 
 const NOWHERE: TimestampHit = TimestampHit { offset: -1, timestamp: -1, leader_epoch: -1 };
 
@@ -42,14 +43,21 @@ pub(super) async fn handle(
     request: ListOffsetsRequest,
 ) -> ListOffsetsResponse {
     let snapshot = shared.catalogue.snapshot();
-    let committed = request.isolation_level == READ_COMMITTED;
+    let committed = super::is_committed(request.isolation_level);
+    let mut seen = HashSet::new();
     let mut topics = Vec::with_capacity(request.topics.len());
     for asked in request.topics {
-        let topic = snapshot.topic(&asked.name).ok_or_else(|| ApiError::unknown_topic(&asked.name));
+        let topic = committed.clone().and_then(|committed| {
+            let topic = snapshot.topic(&asked.name).ok_or_else(|| ApiError::unknown_topic(&asked.name))?;
+            Ok((topic, committed))
+        });
         let mut partitions = Vec::with_capacity(asked.partitions.len());
         for partition in &asked.partitions {
             let found = match &topic {
-                Ok(topic) => find(shared, topic, partition, committed).await,
+                Ok((topic, _)) if !seen.insert((topic.id, partition.partition_index)) => {
+                    Err(ApiError::new(ErrorCode::InvalidRequest, "a request may name a partition once"))
+                }
+                Ok((topic, committed)) => find(shared, topic, partition, *committed).await,
                 Err(error) => Err(error.clone()),
             };
             partitions.push(answered(version, partition, found));

@@ -4,10 +4,13 @@
 //! - One node leads every partition, is its only replica and the controller. The leader epoch is the shown epoch: on an
 //!   exact topic the highest one of the source that was mirrored or declared, -1 before the first.
 //! - A partition that is offline has no leader (5, LEADER_NOT_AVAILABLE) and lists its replica as offline.
+//! - A topic that is named several times is described once, as in Kafka.
 //! - An unknown name is answered with 3, an unknown id with 100, an illegal name with 17.
 //!
 //! Left out: topics are never created on the way (`allow_auto_topic_creation` is not looked at, as with
 //! `auto.create.topics.enable=false`); authorized operations are not told (they stay at their "not known" value).
+
+use std::collections::HashSet;
 
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::{
@@ -26,7 +29,7 @@ pub(super) fn handle(shared: &Shared, version: i16, request: MetadataRequest) ->
     let asked = request.topics.filter(|topics| version > 0 || !topics.is_empty());
     let topics = match asked {
         None => snapshot.visible().map(|topic| described(shared, topic)).collect(),
-        Some(topics) => topics.into_iter().map(|asked| find(shared, &snapshot, asked)).collect(),
+        Some(topics) => once(topics).map(|asked| find(shared, &snapshot, asked)).collect(),
     };
     let (host, port) = shared.advertised();
     MetadataResponse::default()
@@ -36,6 +39,12 @@ pub(super) fn handle(shared: &Shared, version: i16, request: MetadataRequest) ->
         .with_cluster_id(Some(StrBytes::from_string(snapshot.cluster_id.clone())))
         .with_controller_id(shared.node())
         .with_topics(topics)
+}
+
+/// Each topic once, however often it is named: a description may be far longer than a name.
+fn once(topics: Vec<MetadataRequestTopic>) -> impl Iterator<Item = MetadataRequestTopic> {
+    let mut seen = HashSet::new();
+    topics.into_iter().filter(move |asked| seen.insert((asked.name.clone(), asked.topic_id)))
 }
 
 fn find(shared: &Shared, snapshot: &Snapshot, asked: MetadataRequestTopic) -> MetadataResponseTopic {

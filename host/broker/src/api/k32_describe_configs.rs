@@ -4,9 +4,12 @@
 //!   Kafka. Source is the topic (1) or the default (5); the synonyms end with the broker-wide twin.
 //! - Brokers (resource type 4): this node's id, or the empty name for cluster-wide defaults, of which there are none. All
 //!   read-only.
+//! - A resource that is named twice in a request is 42 the second time.
 //! - Types and documentation from v3 on, documentation only when asked for.
 //!
 //! Left out: other resource types are refused with 42.
+
+use std::collections::HashSet;
 
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::describe_configs_response::{
@@ -22,8 +25,13 @@ use crate::shared::Shared;
 
 pub(super) fn handle(shared: &Shared, request: DescribeConfigsRequest) -> DescribeConfigsResponse {
     let show = Show { synonyms: request.include_synonyms, docs: request.include_documentation };
-    let results = request.resources.into_iter().map(|resource| describe(shared, resource, show)).collect();
-    DescribeConfigsResponse::default().with_results(results)
+    let mut seen = HashSet::new();
+    let results = request.resources.into_iter().map(|resource| {
+        let again = !seen.insert((resource.resource_type, resource.resource_name.clone()));
+        let rows = if again { Err(named_twice(&resource)) } else { rows(shared, &resource) };
+        described(resource, rows, show)
+    });
+    DescribeConfigsResponse::default().with_results(results.collect())
 }
 
 #[derive(Clone, Copy)]
@@ -32,8 +40,17 @@ struct Show {
     docs: bool,
 }
 
-fn describe(shared: &Shared, asked: DescribeConfigsResource, show: Show) -> DescribeConfigsResult {
-    let rows = rows(shared, &asked);
+fn named_twice(asked: &DescribeConfigsResource) -> ApiError {
+    let text =
+        format!("a request may name a resource once, resource_name=`{}`", asked.resource_name.as_str());
+    ApiError::new(ErrorCode::InvalidRequest, text)
+}
+
+fn described(
+    asked: DescribeConfigsResource,
+    rows: Result<Vec<Row>, ApiError>,
+    show: Show,
+) -> DescribeConfigsResult {
     let (code, text) = errors::fields(&rows);
     let wanted = |row: &Row| asked.configuration_keys.as_ref().is_none_or(|keys| keys.contains(&row.name));
     let shown = rows.unwrap_or_default().into_iter().filter(wanted).map(|row| result(row, show)).collect();

@@ -38,10 +38,12 @@ impl Service for Apis {
     async fn admit(&self, context: RequestContext, request: Request) -> ReplyFuture {
         let shared = Arc::clone(&self.0);
         match request {
-            // Appends are queued now, in the order of the requests; everything else may happen when its turn to answer comes.
+            // Appends are queued now and changes are made now, in the order of the requests, so that a write behind the
+            // creation of its topic finds it. Reads happen when their turn to answer comes.
             Request::Produce(request) => k00_produce::admit(&shared, context, request).await,
             change if changes_something(change.key()) => {
-                Box::pin(finish(shared, context.head.version, change))
+                let reply = finish(shared, context.head.version, change).await;
+                Box::pin(std::future::ready(reply))
             }
             other => {
                 Box::pin(async move { Reply::Answer(answer(&shared, context.head.version, other).await) })
@@ -107,6 +109,18 @@ pub(crate) fn check_leader_epoch(view: &View, current: i32) -> Result<(), ApiErr
     }
     let code = if current < shown { ErrorCode::FencedLeaderEpoch } else { ErrorCode::UnknownLeaderEpoch };
     Err(ApiError::new(code, format!("the leader epoch is {shown}, current_leader_epoch=`{current}`")))
+}
+
+/// Whether reads end at the stable offset: isolation level 1, read_committed, as opposed to 0, read_uncommitted.
+fn is_committed(isolation_level: i8) -> Result<bool, ApiError> {
+    match isolation_level {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => {
+            let text = format!("isolation_level must be 0 or 1, isolation_level=`{other}`");
+            Err(ApiError::new(ErrorCode::InvalidRequest, text))
+        }
+    }
 }
 
 /// Only topics have properties that can be changed.

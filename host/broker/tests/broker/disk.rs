@@ -139,6 +139,19 @@ async fn a_failed_flush_is_never_acknowledged_and_takes_the_partition_offline() 
     offline_until_restart(|faults, on| set(&faults.flushes, on)).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_flush_is_answered_with_a_tag_too() {
+    let faults = Arc::<Faults>::default();
+    let host = Host::on(Arc::new(Faulty(Arc::clone(&faults)))).await;
+    host.exact("bad", &[]).await;
+    host.write("bad", &batch(10, 3, &["a"]), &order((0, -1), (11, 3))).await;
+    set(&faults.flushes, true);
+    for _ in 0..2 {
+        let answer = host.produce("bad", &batch(11, 4, &["b"]), Some(&order((11, 3), (12, 4)))).await;
+        assert_eq!((answer.error_code, told(&answer).diverged), (56, None));
+    }
+}
+
 async fn offline_until_restart(fault: impl Fn(&Faults, bool)) {
     let faults = Arc::<Faults>::default();
     let host = Host::on(Arc::new(Faulty(Arc::clone(&faults)))).await;

@@ -5,6 +5,7 @@ mod disk;
 mod exact;
 mod failures;
 mod heads;
+mod hostile;
 mod operations;
 mod promotion;
 mod reads;
