@@ -2,6 +2,7 @@
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
+use verbatim_batch::Header;
 use verbatim_tests::client::{Answer, Client};
 use verbatim_tests::exact::{EXACT, TIMESTAMP_MS, batch, order};
 use verbatim_tests::host::{Home, Host};
@@ -72,28 +73,98 @@ fn kafkas_own_dump_log_reads_the_segments() -> anyhow::Result<()> {
 
     let mut batches = Vec::new();
     for topic in ["far", "plain"] {
-        for file in segments::log_files(&home.data(), topic, 0)? {
-            let log = file.display().to_string();
-            let text = dump_log.succeed(&["--deep-iteration", "--files", &log])?;
-            for line in text.lines().filter(|line| line.starts_with("baseOffset:")) {
-                let words: Vec<&str> = line.split_whitespace().collect();
-                let after = |name: &str| words.iter().skip_while(|word| **word != name).nth(1).copied();
-                ensure!(after("isvalid:") == Some("true"), "{line}");
-                let fields = ["baseOffset:", "lastOffset:", "partitionLeaderEpoch:"].map(after);
-                batches.push(fields.map(|field| field.unwrap_or("?").to_owned()).join(" "));
-            }
-            // Each index, too, must agree with its segment.
-            for index in ["index", "timeindex"].map(|extension| file.with_extension(extension)) {
-                let index = index.display().to_string();
-                let text =
-                    dump_log.succeed(&["--verify-index-only", "--files", &format!("{index},{log}")])?;
-                ensure!(!text.to_lowercase().contains("mismatch"), "{text}");
-            }
-        }
+        batches.extend(dumped(&dump_log, &home, topic)?);
     }
     let far = format!("{FAR} {} 7", FAR + 1);
     assert_eq!(batches, ["100 101 5", far.as_str(), "0 2 0"]);
     Ok(())
+}
+
+#[test]
+fn batches_of_every_kind_are_what_they_are_to_kafkas_own_programs() -> anyhow::Result<()> {
+    let (Some(dump_log), Some(java), Some(librdkafka)) =
+        (tools::find("kafka-dump-log")?, tools::find("java-read-records")?, tools::python("read.py")?)
+    else {
+        return Ok(());
+    };
+    let home = Home::new()?;
+    let host = home.start()?;
+    host.create_topic("kinds", 1, &[EXACT])?;
+    let client = Client::connect(host.address())?;
+    let vectors = vectors()?;
+    let headers = segments::headers(&vectors)?;
+    let of_epoch_5 = headers.iter().filter(|header| header.leader_epoch == 5).filter_map(Header::total_len);
+    let (fifth, sixth) = vectors.split_at(of_epoch_5.sum());
+    accepted(&client.produce(("kinds", 0), Some(&order((0, -1), (100, 117), 5)), fifth)?, (117, 5))?;
+    accepted(&client.produce(("kinds", 0), Some(&order((117, 5), (100, 126), 6)), sixth)?, (126, 6))?;
+    assert_eq!(client.fetch_all(("kinds", 0), 100)?, vectors);
+    drop(client);
+
+    // Data alone: the gaps of compaction, the empty batch and the control batches have none.
+    let record = |offset: i64, epoch: i32, timestamp: i64, key: Value, value: Value| json!({"offset": offset, "leaderEpoch": epoch, "timestamp": timestamp, "key": key, "value": value});
+    let text = |text: &str| Value::from(hex(text));
+    let expected = [
+        record(100, 5, TIMESTAMP_MS, text("a"), text("1")),
+        record(104, 5, TIMESTAMP_MS + 4, text("b"), text("2")),
+        record(107, 5, TIMESTAMP_MS + 7, text("c"), text("3")),
+        record(120, 6, TIMESTAMP_MS, text("k"), Value::Null),
+        record(121, 6, TIMESTAMP_MS + 9_999, text("x"), text("1")),
+        record(122, 6, TIMESTAMP_MS + 9_999, text("y"), text("2")),
+        record(123, 6, TIMESTAMP_MS, text("k"), Value::Null),
+        record(124, 6, TIMESTAMP_MS, text("k"), text("")),
+    ];
+    for reader in [java, librdkafka] {
+        assert_eq!(
+            reader.json_lines(&[&host.bootstrap(), "kinds", "0", "100", "8"])?,
+            expected,
+            "{reader:?}"
+        );
+    }
+    host.stop()?;
+    let places = [
+        "100 109 5",
+        "110 114 5",
+        "115 115 5",
+        "116 116 5",
+        "120 120 6",
+        "121 122 6",
+        "123 124 6",
+        "125 125 6",
+    ];
+    assert_eq!(dumped(&dump_log, &home, "kinds")?, places);
+    Ok(())
+}
+
+/// What Kafka's dump-log finds in the segments of a topic that no host serves: each batch's first and last offset and its
+/// epoch. Every batch must be valid, and every index agree with its segment.
+fn dumped(dump_log: &tools::Tool, home: &Home, topic: &str) -> anyhow::Result<Vec<String>> {
+    let mut batches = Vec::new();
+    for file in segments::log_files(&home.data(), topic, 0)? {
+        let log = file.display().to_string();
+        let text = dump_log.succeed(&["--deep-iteration", "--files", &log])?;
+        for line in text.lines().filter(|line| line.starts_with("baseOffset:")) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let after = |name: &str| words.iter().skip_while(|word| **word != name).nth(1).copied();
+            ensure!(after("isvalid:") == Some("true"), "{line}");
+            let fields = ["baseOffset:", "lastOffset:", "partitionLeaderEpoch:"].map(after);
+            batches.push(fields.map(|field| field.unwrap_or("?").to_owned()).join(" "));
+        }
+        for index in ["index", "timeindex"].map(|extension| file.with_extension(extension)) {
+            let index = index.display().to_string();
+            let text = dump_log.succeed(&["--verify-index-only", "--files", &format!("{index},{log}")])?;
+            ensure!(!text.to_lowercase().contains("mismatch"), "{text}");
+        }
+    }
+    Ok(batches)
+}
+
+/// The reference vectors, one after the other: compacted, empty, markers, a tombstone with its delete horizon,
+/// LogAppendTime, nulls, and a control type that nobody knows.
+fn vectors() -> anyhow::Result<Vec<u8>> {
+    let text = include_str!("../../guest/batch/tests/data/batches.txt");
+    let lines = text.lines().filter(|line| line.starts_with("0000"));
+    let digits: Vec<u8> = lines.collect::<String>().into_bytes();
+    digits.chunks(2).map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?)).collect()
 }
 
 #[test]
