@@ -72,6 +72,9 @@ pub struct Limits {
     pub append_queue_max: usize,
     /// Bytes of records in one Fetch answer, whatever the client asks for.
     pub fetch_bytes_max: usize,
+    /// Bytes of records in all Fetch answers that their readers have not taken yet; a reader for whom nothing is left gets
+    /// one batch.
+    pub fetch_buffered_bytes_max: usize,
     /// Longest wait of a Fetch in milliseconds, whatever the client asks for.
     pub fetch_wait_ms_max: u64,
     /// Partitions of one topic.
@@ -89,6 +92,7 @@ impl Default for Limits {
             inflate_bytes_max: 67_108_864,
             append_queue_max: 512,
             fetch_bytes_max: 57_671_680,
+            fetch_buffered_bytes_max: 268_435_456,
             fetch_wait_ms_max: 30_000,
             partitions_max: 10_000,
             throttle_ms_max: i32::try_from(verbatim_engine::MAX_THROTTLE_MS).unwrap_or(i32::MAX),

@@ -17,6 +17,7 @@ mod partition;
 mod produce;
 mod promotion;
 pub mod properties;
+mod room;
 mod settings;
 mod shared;
 mod throttle;

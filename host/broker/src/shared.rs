@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::errors::ApiError;
 use crate::judges::Judges;
 use crate::partition::Reader;
+use crate::room::Rooms;
 use crate::throttle::Throttle;
 
 /// A partition of a topic that may be gone and come back under the same name.
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) catalogue: Catalogue,
     pub(crate) judges: Arc<dyn Judges>,
     pub(crate) throttle: Throttle,
+    /// For records on their way to readers.
+    pub(crate) rooms: Rooms,
     /// The host shuts down: nobody waits for new data any more.
     pub(crate) stopping: CancellationToken,
     /// Changes of topics happen one at a time.
@@ -70,6 +73,7 @@ impl Shared {
         let Parts { config, catalogue, judges, folder, appenders, advertised } = parts;
         Self {
             throttle: Throttle::new(config.limits.throttle_ms_max),
+            rooms: Rooms::new(config.limits.fetch_buffered_bytes_max),
             config,
             catalogue,
             judges,

@@ -93,7 +93,7 @@ pub enum Reply {
     },
 }
 
-/// A reply in the making.
+/// A reply in the making. It is dropped only after its answer was written, so it may hold what bounds answers.
 pub type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// What answers requests; the broker, or a test's stand-in.

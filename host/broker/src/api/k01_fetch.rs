@@ -4,6 +4,7 @@
 //!   is given (R46). Batches are given whole and as they are stored, from the one that holds the asked offset on (R44).
 //! - Long poll: the answer waits until `min_bytes` are there, something is wrong, or `max_wait_ms` is over (the host has a
 //!   limit of its own). The bytes are bounded per partition and in all; the very first batch is given whole, however large.
+//!   All answers together are bounded, too: while readers are slow to take theirs, others are given less at a time.
 //! - From v12 on, a reader that names the epoch it fetched last learns where its history and ours part (R43). On an exact
 //!   topic an offset that only the source has yet is 78 (R43b). Leader epochs are fenced (R32).
 //! - A partition named twice in a request is 42 the second time; so is an isolation level other than 0 and 1. A topic that is
@@ -25,11 +26,13 @@ use kafka_protocol::messages::{BrokerId, FetchRequest, FetchResponse, ProducerId
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use verbatim_wire::error::ErrorCode;
+use verbatim_wire::server::{Reply, ReplyFuture};
 
 use crate::catalogue::{Snapshot, Topic};
 use crate::errors::ApiError;
 use crate::fetch::{self, Ask, IDS_FROM, Part, Ruled};
 use crate::partition::Reader;
+use crate::room::{self, Room};
 use crate::shared::Shared;
 
 /// One partition of the request: where to read and what, or why not.
@@ -42,9 +45,18 @@ struct Wanted {
 
 type Parts = Vec<Result<Part, ApiError>>;
 
-pub(super) async fn handle(shared: &Shared, version: i16, request: FetchRequest) -> FetchResponse {
+/// The reply holds its room until it was written.
+pub(super) fn admit(shared: Arc<Shared>, version: i16, request: FetchRequest) -> ReplyFuture {
+    room::held(async move {
+        let (answer, room) = handle(&shared, version, request).await;
+        (Reply::Answer(answer.into()), room)
+    })
+}
+
+async fn handle(shared: &Shared, version: i16, request: FetchRequest) -> (FetchResponse, Room) {
     if request.session_id != 0 {
-        return FetchResponse::default().with_error_code(ErrorCode::FetchSessionIdNotFound.number());
+        let refused = FetchResponse::default().with_error_code(ErrorCode::FetchSessionIdNotFound.number());
+        return (refused, shared.rooms.take(0));
     }
     let snapshot = shared.catalogue.snapshot();
     let committed = super::is_committed(request.isolation_level);
@@ -65,14 +77,14 @@ pub(super) async fn handle(shared: &Shared, version: i16, request: FetchRequest)
     let wait_ms = u64::try_from(request.max_wait_ms).unwrap_or(0).min(shared.config.limits.fetch_wait_ms_max);
     let until = Instant::now() + Duration::from_millis(wait_ms);
     let enough = Enough { max_bytes, min_bytes, until };
-    let parts = poll(shared, &Arc::from(wanted.as_slice()), enough).await;
+    let (parts, room) = poll(shared, &Arc::from(wanted.as_slice()), enough).await;
     let mut answers =
         wanted.iter().map(|wanted| wanted.index).zip(parts).map(|(index, part)| answered(index, part));
     let topics = topics.into_iter().map(|(name, id, count)| {
         let partitions = answers.by_ref().take(count).collect();
         FetchableTopicResponse::default().with_topic(name).with_topic_id(id).with_partitions(partitions)
     });
-    FetchResponse::default().with_responses(topics.collect())
+    (FetchResponse::default().with_responses(topics.collect()), room)
 }
 
 /// Whoever asks for the same bytes again and again would have this host read without end.
@@ -118,19 +130,23 @@ struct Enough {
 }
 
 /// Reads until there is enough, something is wrong, time is over, or the host shuts down.
-async fn poll(shared: &Shared, wanted: &Arc<[Wanted]>, enough: Enough) -> Parts {
+async fn poll(shared: &Shared, wanted: &Arc<[Wanted]>, enough: Enough) -> (Parts, Room) {
     let waiter = Arc::new(Notify::new());
     loop {
         // Before reading: a change in between keeps its permit.
         let watching = Watching::begin(wanted, &waiter);
-        let parts = read_all(wanted, enough.max_bytes).await;
-        if is_enough(&parts, enough.min_bytes) {
-            return parts;
+        let mut room = shared.rooms.take(enough.max_bytes);
+        let parts = read_all(wanted, enough.max_bytes.min(room.bytes())).await;
+        // What there is no room for is not waited for.
+        let is_enough = is_enough(&parts, enough.min_bytes.min(room.bytes().max(1)));
+        room.shrink(parts.iter().flatten().map(|part| part.records.len()).sum());
+        if is_enough {
+            return (parts, room);
         }
         tokio::select! {
-            () = waiter.notified() => drop(watching),
-            () = tokio::time::sleep_until(enough.until) => return parts,
-            () = shared.stopping.cancelled() => return parts,
+            () = waiter.notified() => drop((watching, parts, room)),
+            () = tokio::time::sleep_until(enough.until) => return (parts, room),
+            () = shared.stopping.cancelled() => return (parts, room),
         }
     }
 }

@@ -209,11 +209,12 @@ async fn write_answers(
     while let Some(next) = pending.recv().await {
         match next {
             Pending::Ready(answer) => write_all(&mut writer, &answer, stall_max).await?,
-            Pending::Reply { head, reply, held } => {
-                if let Some(answer) = encode(&head, reply.await)? {
+            Pending::Reply { head, mut reply, held } => {
+                let made = reply.as_mut().await;
+                if let Some(answer) = encode(&head, made)? {
                     write_all(&mut writer, &answer, stall_max).await?;
                 }
-                drop(held);
+                drop((reply, held));
             }
         }
     }
