@@ -54,6 +54,23 @@ fn frames_that_no_client_sends_close_the_connection_and_are_logged_once() -> any
 }
 
 #[test]
+fn the_log_in_json_names_the_peer_too() -> anyhow::Result<()> {
+    let home = Home::new()?.arguments(&["--log-format", "json"]);
+    let host = home.start()?;
+    let (peer, _) = exchange(host.address(), &framed(-1, &[0; 8]), false)?;
+    host.stop()?;
+    let mut named = 0;
+    // The start line, on stdout, is not of the log.
+    for line in home.log().lines().filter(|line| !line.starts_with("verbatim ")) {
+        let event: serde_json::Value = serde_json::from_str(line).with_context(|| format!("{line:?}"))?;
+        let of_peer = event.pointer("/peer").is_some_and(|named| *named == peer.to_string().as_str());
+        named += usize::from(of_peer && event.pointer("/level").is_some_and(|level| *level == "WARN"));
+    }
+    assert_eq!(named, 1, "{}", home.log());
+    Ok(())
+}
+
+#[test]
 fn garbage_and_idle_promises_leave_no_trace() -> anyhow::Result<()> {
     let mut random = Random::announced("garbage_and_idle_promises_leave_no_trace")?;
     let (home, mut host) = start()?;

@@ -71,6 +71,7 @@ const AT_HOME: &[(&str, &[&str])] = &[
     ("wit-component", &["guest/artifact"]),
     ("kafka-protocol", &["host/broker", "host/wire"]),
     ("clap", &["host"]),
+    ("tokio", &["host", "host/broker", "host/wire", "tests"]),
     ("zstd", &["host/compression", "tests"]),
 ];
 
@@ -151,6 +152,24 @@ fn no_file_knows_the_machine_it_was_written_on() -> anyhow::Result<()> {
     let forbidden =
         [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/tm", "p/"), concat!("/wo", "rk/")];
     no_file_says(&["rs", "wit", "sh", "py", "java", "md", "toml", "xml", "txt", "properties"], &forbidden)
+}
+
+#[test]
+fn every_item_of_the_contract_is_documented() -> anyhow::Result<()> {
+    let mut items = 0;
+    for_each_file(&["wit"], |path, text| {
+        let mut before = "";
+        for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+            let word = line.split([' ', ';']).next().unwrap_or_default();
+            let is_item = !matches!(word, "" | "}" | "///" | "//" | "package" | "use" | "import" | "export");
+            ensure!(!is_item || before.starts_with("///"), "{}:{number}: no word on {line}", path.display());
+            items += usize::from(is_item);
+            before = line;
+        }
+        Ok(())
+    })?;
+    ensure!(items > 100, "only {items} items were seen");
+    Ok(())
 }
 
 #[test]
