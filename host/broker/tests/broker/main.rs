@@ -11,5 +11,6 @@ mod promotion;
 mod reads;
 mod support;
 mod topics;
+mod transactions;
 mod unfinished;
 mod versions;
