@@ -33,7 +33,16 @@ impl Output {
 /// Tells what went wrong, with its causes.
 pub(super) fn complain(error: &anyhow::Error) {
     // If stderr is gone there is nobody to tell.
-    let _ = writeln!(io::stderr(), "error: {error:#}");
+    let _ = writeln!(io::stderr(), "error: {}", told(error));
+}
+
+/// The error and its causes, each cause once: some errors tell theirs themselves.
+fn told(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .reduce(|told, cause| if told.ends_with(&cause) { told } else { format!("{told}: {cause}") })
+        .unwrap_or_default()
 }
 
 /// Lines up columns: the first row is the heading.
@@ -52,6 +61,19 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot listen: {source}")]
+        struct Listen {
+            source: io::Error,
+        }
+        let inner = Listen { source: io::Error::other("address in use") };
+        let error = anyhow::Error::new(inner).context("the host does not start");
+        assert_eq!(told(&error), "the host does not start: cannot listen: address in use");
+        assert_eq!(told(&anyhow::anyhow!("b").context("a")), "a: b");
+    }
 
     #[test]
     fn columns_line_up() {
