@@ -131,7 +131,10 @@ pub(crate) fn read(reader: &Reader, ask: Ask, bound: i64, min_one: bool) -> Resu
         return Err(ApiError::new(ErrorCode::UnsupportedCompressionType, text));
     }
     let aborted = ask.committed.then(|| reader.log.aborted(ask.offset, end));
-    Ok(Part { view: fetched.view, records: fetched.bytes, aborted, diverging: None })
+    // What was read beyond the bound was cut off but is still held: a small rest is not worth that.
+    let wasteful = fetched.bytes.len() < ask.max_bytes / 4;
+    let records = if wasteful { Bytes::copy_from_slice(&fetched.bytes) } else { fetched.bytes };
+    Ok(Part { view: fetched.view, records, aborted, diverging: None })
 }
 
 fn out_of_range(view: &View, offset: i64) -> ApiError {

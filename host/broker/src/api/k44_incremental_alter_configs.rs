@@ -2,7 +2,7 @@
 //!
 //! - Topics only; operations set (0), delete (1), append (2) and subtract (3), the last two on lists. The changes of one
 //!   resource are judged together and become one durable change, or none. `validate_only` changes nothing.
-//! - `produce.at.offset` can only be removed: delete it, or set it to false, alone in its resource. That promotes the topic
+//! - `produce.at.offset` can only be removed: delete it, or set it to false; other changes may come along. That promotes the topic
 //!   (see [`crate::promotion`]) and needs no tag, so that an operator can do it in an emergency. Anything else is 40,
 //!   INVALID_CONFIG.
 //! - On an exact topic a property that shapes data needs the mirror's mark (v1: one byte under tag 12486 at the top

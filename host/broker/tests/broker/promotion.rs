@@ -1,9 +1,13 @@
 //! Removing `produce.at.offset`: a mirrored topic becomes one that anybody writes.
 
 use verbatim_batch::{BatchBuilder, ControlType, place};
-use verbatim_wire::messages::InitProducerIdRequest;
+use verbatim_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use verbatim_wire::messages::{InitProducerIdRequest, ProduceRequest};
+use verbatim_wire::tag;
 
-use crate::support::{DELETE, Fetch, Host, SET, TIME_MS, batch, builder, order, told};
+use crate::support::{
+    DELETE, Fetch, Host, SET, TIME_MS, batch, builder, order, produce_request, told, topic,
+};
 
 const REMOVED: [(&str, i8, Option<&str>); 1] = [("produce.at.offset", DELETE, None)];
 
@@ -79,4 +83,47 @@ async fn an_empty_copy_can_be_promoted_in_all_its_partitions() {
     assert_eq!((answer.error_code, answer.base_offset), (0, 0));
     let answer = host.produce("copy", &[], Some(&order((0, -1), (0, 0)))).await;
     assert_eq!((answer.error_code, told(&answer).end), (44, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promotion_under_load_keeps_what_was_acknowledged_and_lets_nobody_in_between() {
+    let host = Host::start().await;
+    host.exact("copy", &[]).await;
+    let (mirror, plain) = (host.connect().await, host.connect().await);
+    let exact = tokio::spawn(async move {
+        for offset in 0_i64.. {
+            let epoch = if offset == 0 { -1 } else { 4 };
+            let mut partition =
+                PartitionProduceData::default().with_records(Some(batch(offset, 4, &["exact"]).into()));
+            tag::set_request_tag(&mut partition, &order((offset, epoch), (offset + 1, 4))).unwrap();
+            let data =
+                TopicProduceData::default().with_name(topic("copy")).with_partition_data(vec![partition]);
+            let request = ProduceRequest::default().with_acks(-1).with_topic_data(vec![data]);
+            let answer = mirror.send(12, &request).await.unwrap();
+            match answer.responses[0].partition_responses[0].error_code {
+                0 => {}
+                code => return (offset, code),
+            }
+        }
+        (0, 0)
+    });
+    let normal = tokio::spawn(async move {
+        loop {
+            let answer = plain.send(12, &produce_request("copy", batch(0, 0, &["plain"]))).await.unwrap();
+            let part = &answer.responses[0].partition_responses[0];
+            match part.error_code {
+                0 => return part.base_offset,
+                code => assert!([44, 6].contains(&code), "{code}"),
+            }
+        }
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert_eq!(host.alter("copy", &REMOVED, false).await, (0, String::new()));
+    let ((acknowledged, code), first) = (exact.await.unwrap(), normal.await.unwrap());
+    assert_eq!((code, first), (44, acknowledged));
+    assert_eq!(host.epoch_end("copy", 4, -1).await, (0, 4, acknowledged));
+    assert_eq!(host.shown("copy").await, 5);
+    let host = host.restart().await;
+    assert_eq!(host.epoch_end("copy", 4, -1).await, (0, 4, acknowledged));
+    assert_eq!(host.epoch_end("copy", 5, -1).await, (0, 5, first + 1));
 }
