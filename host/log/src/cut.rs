@@ -56,12 +56,13 @@ fn prepare(log: &Log, to: i64) -> Result<u64, LogError> {
 fn show(log: &mut Log, to: i64, position: u64) {
     log.generation = log.generation.saturating_add(1);
     log.segments.retain(|segment| segment.base < to);
+    log.relist();
+    log.publish_up_to(position);
+    // Only now: a reader that goes by the view before must not find its segments shorter while that view still holds.
     if let Some(last) = log.segments.last() {
         last.set_length(position);
         last.aborted_mut().retain(|transaction| transaction.last_offset < to);
     }
-    log.relist();
-    log.publish();
 }
 
 fn finish(log: &mut Log, to: i64, position: u64) -> Result<(), LogError> {
@@ -108,19 +109,20 @@ pub(crate) fn cut_files(io: &dyn Io, folder: &Path, to: i64, hint: u64) -> Resul
             // Never used; a start removes it.
             continue;
         }
-        if let Some(position) = find_cut(&mut Walk::new(&*file, &names.log, hint, length, SMALL_WINDOW), to)?
-        {
-            // The indexes first: a segment that has none is not a sealed one.
-            for path in [&names.offsets, &names.times, &names.aborted] {
-                remove_file(io, path)?;
-            }
-            sync_parent(io, &names.log)?;
-            if position == 0 {
-                remove_segment(io, &names)?;
-            } else {
+        let position = find_cut(&mut Walk::new(&*file, &names.log, hint, length, SMALL_WINDOW), to)?;
+        // The indexes first, also where no byte goes: the segment becomes the last one, which has none. When it is sealed
+        // again it gets new files, so readers that hold the old ones are not disturbed.
+        for path in [&names.offsets, &names.times, &names.aborted] {
+            remove_file(io, path)?;
+        }
+        sync_parent(io, &names.log)?;
+        match position {
+            Some(0) => remove_segment(io, &names)?,
+            Some(position) => {
                 file.set_len(position).map_err(LogError::io("truncate", &names.log))?;
                 file.sync().map_err(LogError::io("sync", &names.log))?;
             }
+            None => {}
         }
         break;
     }

@@ -312,6 +312,11 @@ impl Log {
 
     /// Shows readers where the log stands.
     pub(crate) fn publish(&mut self) {
+        self.publish_up_to(self.segments.last().map_or(0, |last| last.length()));
+    }
+
+    /// The same, with as many bytes of the last segment.
+    pub(crate) fn publish_up_to(&mut self, last_length: u64) {
         self.producers.decide(self.high_watermark);
         let view = View {
             start: self.facts.start,
@@ -328,7 +333,7 @@ impl Log {
             view: Arc::new(view),
             generation: self.generation,
             segments: Arc::clone(&self.listed),
-            last_length: self.segments.last().map_or(0, |last| last.length()),
+            last_length,
         }));
     }
 
