@@ -209,6 +209,8 @@ fn read_batches(
             read_full(&*segment.file, &mut bytes, first.position).map_err(LogError::io("read", path))?;
         bytes.truncate(filled);
         bytes.truncate(whole_below(&bytes, bound));
+        // What was asked for may be far more than there is; a reader that is slow must not hold it.
+        bytes.shrink_to_fit();
         return Ok(Bytes::from(bytes));
     }
     Ok(Bytes::new())

@@ -153,10 +153,15 @@ fn many_traps_leave_memory_flat() {
         }
         resident_bytes()
     };
-    let before = trap(200);
-    let after = trap(2000);
-    // A leaked store would be 30 KiB and more each.
-    assert!(after.saturating_sub(before) < 16 << 20, "grew from {before} to {after} bytes");
+    trap(200);
+    // Other tests of this process take and give back memory meanwhile; a leaked store, 30 KiB and more each, would show in
+    // every round.
+    let growth = (0..5).map(|_| {
+        let before = resident_bytes();
+        trap(2000).saturating_sub(before)
+    });
+    let least = growth.min_by_key(|&bytes| bytes).unwrap();
+    assert!(least < 16 << 20, "grew by {least} bytes and more in every round");
 }
 
 fn resident_bytes() -> u64 {
