@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use verbatim_batch::{HEADER_LEN, Header};
-use verbatim_contract::EpochHistory;
+use verbatim_contract::{EpochEntry, EpochHistory};
 
 use crate::checked::{remove_file, sync_parent};
 use crate::facts::Facts;
@@ -142,10 +142,17 @@ impl<'a> Plan<'a> {
             Arc::make_mut(&mut plan.epochs).truncate(to);
             end = to;
         }
-        plan.declare(commit, log.facts.start, end)?;
+        let mut entries = commit.entries;
         for placed in commit.batches {
+            // Those that lie above a batch are the later batches', or the end's: it does not come after them.
+            let base = Header::read(placed.head).map_or(i64::MAX, |header| header.base_offset);
+            let below = entries.iter().take_while(|entry| entry.start <= base).count();
+            let (declared, rest) = entries.split_at_checked(below).unwrap_or((entries, &[]));
+            plan.declare(declared, commit, (log.facts.start, end))?;
+            entries = rest;
             end = plan.place(placed, log.facts.start, end)?;
         }
+        plan.declare(entries, commit, (log.facts.start, end))?;
         if plan.restarts {
             Arc::make_mut(&mut plan.epochs).advance_start(log.facts.start);
         }
@@ -156,11 +163,16 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    fn declare(&mut self, commit: &Commit<'_>, start: i64, end: i64) -> Result<(), ApplyError> {
+    fn declare(
+        &mut self,
+        entries: &[EpochEntry],
+        commit: &Commit<'_>,
+        (start, end): (i64, i64),
+    ) -> Result<(), ApplyError> {
         let first = commit.batches.first().and_then(|placed| Header::read(placed.head));
         // An empty log that restarts below its end (R25) may take its latest entry down with it.
-        let restarts = first.is_some_and(|first| restarts(&first, start, end));
-        for entry in commit.entries {
+        let restarts = self.batches.is_empty() && first.is_some_and(|first| restarts(&first, start, end));
+        for entry in entries {
             if self.epochs.entries().contains(entry) {
                 continue;
             }

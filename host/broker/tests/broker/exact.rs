@@ -133,6 +133,24 @@ async fn facts_and_epochs_of_a_copy_are_its_sources_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn r30_one_request_brings_several_epochs() {
+    let host = Host::start().await;
+    host.exact("copy", &[]).await;
+    let written = [batch(10, 3, &["a"]), batch(20, 5, &["b"]), batch(21, 6, &["c"])].concat();
+    let tag = RequestTag {
+        // Epoch 4 has no data left, epoch 5 began before what is left of it, epoch 7 has none yet.
+        entries: [(4, 15), (5, 18), (7, 22)].map(|(epoch, start)| EpochEntry { epoch, start }).into(),
+        ..order((0, -1), (22, 7))
+    };
+    let told = host.write("copy", &written, &tag).await;
+    assert_eq!(told, AnswerTag { end: 22, shown_epoch: 7, last_epoch: 7, diverged: None });
+    assert_eq!(host.fetch("copy", Fetch::at(10)).await.records, Some(Bytes::from(written)));
+    for (asked, told) in [(3, (0, 3, 15)), (4, (0, 4, 18)), (5, (0, 5, 21)), (6, (0, 6, 22)), (7, (0, 7, 22))] {
+        assert_eq!(host.epoch_end("copy", asked, -1).await, told, "epoch {asked}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn r31_a_rewind_is_followed_only_where_the_topic_says_so() {
     let host = Host::start().await;
     host.exact("copy", &[]).await;
