@@ -1,7 +1,6 @@
 //! A whole broker in memory, of one partition with three replicas: the example of how the engine is embedded.
 //!
-//! [`Memory::produce`] is all that a broker does for a request: split, describe, judge, apply. What is left out is what
-//! makes a broker real: a disk, the network, and answers.
+//! [`Memory::produce`] is all that a broker does for a request: split, describe, judge, apply.
 
 mod producers;
 mod stored;
