@@ -145,7 +145,8 @@ async fn r30_one_request_brings_several_epochs() {
     let told = host.write("copy", &written, &tag).await;
     assert_eq!(told, AnswerTag { end: 22, shown_epoch: 7, last_epoch: 7, diverged: None });
     assert_eq!(host.fetch("copy", Fetch::at(10)).await.records, Some(Bytes::from(written)));
-    for (asked, told) in [(3, (0, 3, 15)), (4, (0, 4, 18)), (5, (0, 5, 21)), (6, (0, 6, 22)), (7, (0, 7, 22))] {
+    for (asked, told) in [(3, (0, 3, 15)), (4, (0, 4, 18)), (5, (0, 5, 21)), (6, (0, 6, 22)), (7, (0, 7, 22))]
+    {
         assert_eq!(host.epoch_end("copy", asked, -1).await, told, "epoch {asked}");
     }
 }
