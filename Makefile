@@ -1,5 +1,7 @@
-# The commands of this project; `make help` lists them. One cargo profile, release, serves them all, so that the
-# dependencies are compiled once. What the commands need beyond Rust, make and a C compiler is fetched into target/tools.
+# The commands of this project; `make help` lists them. So that dependencies are compiled once, one cargo profile, release,
+# serves them all, and none chooses a package: cargo would give dependencies other features, and compile them again. For
+# the same reason the demo is built along with the command: an example brings in the features that tests need. What the
+# commands need beyond Rust, make and a C compiler is fetched into target/tools.
 
 CARGO ?= cargo
 
@@ -13,10 +15,10 @@ setup: ## find or install a compiler for the modules (wasm32)
 	@sh tests/tools/wasm-compiler.sh
 
 build: setup ## the verbatim command, at target/release/verbatim
-	$(CARGO) build --release --package verbatim
+	$(CARGO) build --release --bin verbatim --example demo
 
 demo: setup ## the main job, shown on a host of its own in a temporary folder
-	$(CARGO) run --release --package verbatim --example demo
+	$(CARGO) run --release --example demo
 
 test: build tools ## every test, real clients included
 	$(CARGO) test --release --workspace
@@ -25,7 +27,7 @@ tools: ## the test tools (kcat, Apache Kafka, Python clients); without one its t
 	@for tool in kcat kafka python; do sh tests/tools/$$tool.sh || true; done
 
 soak: build tools ## the long runs of the whole-system suites
-	VERBATIM_SOAK=1 $(CARGO) test --release --package verbatim-tests -- --nocapture
+	VERBATIM_SOAK=1 $(CARGO) test --release --test suites -- --nocapture
 
 bench: setup ## the benchmarks
 	$(CARGO) bench --workspace --benches

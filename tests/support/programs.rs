@@ -15,7 +15,7 @@ type Built = OnceLock<Result<PathBuf, String>>;
 /// If it cannot be built.
 pub fn verbatim() -> anyhow::Result<&'static Path> {
     static BUILT: Built = OnceLock::new();
-    built(&BUILT, &["--bin", "verbatim"], "verbatim")
+    built(&BUILT, "verbatim")
 }
 
 /// The example that `make demo` runs.
@@ -24,15 +24,16 @@ pub fn verbatim() -> anyhow::Result<&'static Path> {
 /// If it cannot be built.
 pub fn demo() -> anyhow::Result<&'static Path> {
     static BUILT: Built = OnceLock::new();
-    built(&BUILT, &["--example", "demo"], "examples/demo")
+    built(&BUILT, "examples/demo")
 }
 
-fn built(built: &'static Built, what: &[&str], file: &str) -> anyhow::Result<&'static Path> {
-    let built = built.get_or_init(|| build(what, file).map_err(|error| format!("{error:#}")));
+fn built(built: &'static Built, file: &str) -> anyhow::Result<&'static Path> {
+    let built = built.get_or_init(|| build(file).map_err(|error| format!("{error:#}")));
     built.as_deref().map_err(|error| anyhow::anyhow!("{error}"))
 }
 
-fn build(what: &[&str], file: &str) -> anyhow::Result<PathBuf> {
+/// Builds both programs as `make build` does, so that nothing is compiled for other features, and gives one.
+fn build(file: &str) -> anyhow::Result<PathBuf> {
     let folder = profile_folder()?;
     let target = folder.parent().context("no target folder")?;
     let profile = match folder.file_name().and_then(|name| name.to_str()) {
@@ -40,7 +41,7 @@ fn build(what: &[&str], file: &str) -> anyhow::Result<PathBuf> {
         Some(profile) => profile,
     };
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "verbatim", "--profile", profile]).args(what);
+    cargo.args(["build", "--quiet", "--bin", "verbatim", "--example", "demo", "--profile", profile]);
     cargo.arg("--target-dir").arg(target).current_dir(crate::workspace());
     let output = cargo.output().with_context(|| format!("cannot run {cargo:?}"))?;
     ensure!(output.status.success(), "{cargo:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -8,10 +8,10 @@ use tracing_subscriber::EnvFilter;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum LogFormat {
-    /// A readable line.
+    // A readable line.
     #[default]
     Text,
-    /// A JSON object a line.
+    // A JSON object a line.
     Json,
 }
 

@@ -23,21 +23,24 @@ use file::Settings;
 use logging::LogFormat;
 use output::Output;
 
+/// The heading in the help of options that every command takes.
+const GENERAL: &str = "General options";
+
 /// Keeps Kafka topics verbatim: the very batches of the source, byte for byte, at the same offsets and leader epochs.
 #[derive(Debug, Parser)]
 #[command(name = "verbatim", version)]
 struct Cli {
     /// TOML file with options that are given neither as a flag nor in the environment
-    #[arg(long, global = true, env = "VERBATIM_CONFIG_FILE", value_name = "FILE")]
+    #[arg(long, global = true, env = "VERBATIM_CONFIG_FILE", value_name = "FILE", help_heading = GENERAL)]
     config_file: Option<PathBuf>,
     /// How logs are written to stderr [default: text]
-    #[arg(long, global = true, env = "VERBATIM_LOG_FORMAT", value_enum)]
+    #[arg(long, global = true, env = "VERBATIM_LOG_FORMAT", value_enum, help_heading = GENERAL)]
     log_format: Option<LogFormat>,
     /// How results are written to stdout [default: text]
-    #[arg(long, global = true, env = "VERBATIM_OUTPUT", value_enum)]
+    #[arg(long, global = true, env = "VERBATIM_OUTPUT", value_enum, help_heading = GENERAL)]
     output: Option<Output>,
-    /// Host and port of a broker [default: 127.0.0.1:9092]
-    #[arg(long, global = true, env = "VERBATIM_BOOTSTRAP_SERVER", value_name = "ADDR")]
+    /// The broker that `topic` and `produce` speak to [default: 127.0.0.1:9092]
+    #[arg(long, global = true, env = "VERBATIM_BOOTSTRAP_SERVER", value_name = "HOST:PORT", help_heading = GENERAL)]
     bootstrap_server: Option<String>,
     #[command(subcommand)]
     command: Command,

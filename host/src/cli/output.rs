@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Output {
-    /// Lines for people.
+    // Lines for people.
     #[default]
     Text,
-    /// One JSON value a line.
+    // One JSON value a line.
     Json,
 }
 

@@ -88,10 +88,14 @@ impl Written {
         let place = format!("{}-{}", self.topic, self.partition);
         match self.records {
             0 => format!("wrote nothing to {place}, its end is {}", self.end),
+            1 => format!(
+                "wrote 1 record to {place} at offset {} under epoch {}, its end is {}",
+                self.first_offset, self.epoch, self.end
+            ),
             records => format!(
-                "wrote {records} records to {place} at offsets {}..{} under epoch {}, its end is {}",
+                "wrote {records} records to {place} at offsets {}..={} under epoch {}, its end is {}",
                 self.first_offset,
-                self.first_offset.saturating_add(records),
+                self.first_offset.saturating_add(records).saturating_sub(1),
                 self.epoch,
                 self.end
             ),

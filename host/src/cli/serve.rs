@@ -25,7 +25,7 @@ pub(super) struct Serve {
     #[arg(long, env = "VERBATIM_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
     /// Address to take connections on; with port 0 a free one is chosen and printed [default: 127.0.0.1:9092]
-    #[arg(long, env = "VERBATIM_LISTEN", value_name = "ADDR")]
+    #[arg(long, env = "VERBATIM_LISTEN", value_name = "IP:PORT")]
     listen: Option<SocketAddr>,
     /// Host and port that clients are told [default: the listening address]
     #[arg(long, env = "VERBATIM_ADVERTISE", value_name = "HOST:PORT")]
@@ -39,7 +39,7 @@ pub(super) struct Serve {
     /// Time between two flushes with --flush interval [default: 1000]
     #[arg(long, env = "VERBATIM_FLUSH_INTERVAL_MS", value_name = "MS")]
     flush_interval_ms: Option<u64>,
-    /// Append threads [default: one for each processor]
+    /// Threads that judge and write; each partition belongs to one [default: one for each processor]
     #[arg(long, env = "VERBATIM_APPEND_THREADS", value_name = "N")]
     append_threads: Option<usize>,
     /// Largest batch on an exact topic [default: 67108864]
