@@ -1,7 +1,8 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-use kafka_protocol::messages::ProduceRequest;
 use kafka_protocol::messages::produce_request::TopicProduceData;
+use kafka_protocol::messages::produce_response::TopicProduceResponse;
+use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 use proptest::prelude::*;
 
@@ -216,20 +217,37 @@ fn example_frame() -> Bytes {
     crate::request::encode(PRODUCE_VERSION_MIN, 1, Some("doc"), &body.into()).unwrap()
 }
 
+/// The answer to it on a new topic.
+fn example_answer() -> Bytes {
+    let mut partition = PartitionProduceResponse::default().with_base_offset(-1).with_log_start_offset(0);
+    set_answer_tag(&mut partition, &AnswerTag { end: 0, shown_epoch: 6, last_epoch: -1, diverged: None });
+    let topic = TopicProduceResponse::default()
+        .with_name(StrBytes::from_static_str("t").into())
+        .with_partition_responses(vec![partition]);
+    let body = ProduceResponse::default().with_responses(vec![topic]);
+    crate::response::encode(PRODUCE_VERSION_MIN, 1, &body.into()).unwrap()
+}
+
 #[test]
 fn the_page_for_client_authors_shows_the_vectors_and_a_true_frame() {
     for line in VECTORS.lines().filter(|line| !line.starts_with('#')) {
         assert!(PAGE.contains(line), "docs/TAG.md lacks the vector {line}");
     }
-    let shown: String = PAGE
-        .lines()
-        .skip_while(|line| !line.contains("begin frame"))
+    for (what, bytes) in [("frame", example_frame()), ("answer", example_answer())] {
+        let encoded: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(drawn(what), encoded, "the {what} drawn in docs/TAG.md");
+    }
+}
+
+/// The digits of a drawing on the page.
+fn drawn(what: &str) -> String {
+    let (begin, end) = (format!("begin {what}"), format!("end {what}"));
+    PAGE.lines()
+        .skip_while(|line| !line.contains(&begin))
         .skip(1)
-        .take_while(|line| !line.contains("end frame"))
+        .take_while(|line| !line.contains(&end))
         .filter(|line| line.starts_with("    "))
         .flat_map(|line| line.split("  ").find(|part| !part.is_empty()))
         .flat_map(|hex| hex.chars().filter(|character| *character != ' '))
-        .collect();
-    let encoded: String = example_frame().iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(shown, encoded, "the frame drawn in docs/TAG.md");
+        .collect()
 }
