@@ -127,7 +127,9 @@ fn linker<P: Partition>(engine: &Engine) -> wasmtime::Result<Linker<State<P>>> {
 fn looks_like_a_component(bytes: &[u8]) -> Result<(), LoadError> {
     let found = match bytes {
         [0, b'a', b's', b'm', _, _, 1, 0, ..] => return Ok(()),
-        [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => "a core WebAssembly module, which has to be wrapped as one",
+        [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => {
+            "a core WebAssembly module, which `wasm-tools component new` wraps as one"
+        }
         [0, b'a', b's', b'm', ..] => "WebAssembly of another version",
         [] => "an empty file",
         _ => "something else",
