@@ -1,7 +1,7 @@
 //! The smallest host there is: the in-memory broker with the module `exact-mirroring`.
 //!
 //! ```text
-//! cargo run -p verbatim-engine --example in_memory
+//! cargo run --release --example in_memory
 //! ```
 
 use std::error::Error;

@@ -8,7 +8,14 @@
 //!    and hands both to the judge. Back come the partition and a [`Plan`], which says what to cut, which leader epochs to
 //!    note and which bytes to append; or [`Denied`], which [`denied_code`] turns into a Kafka error code. A plan exists only
 //!    for a request whose result was verified on this side ([`Invariant`]), whatever the module says.
-//! 4. **Apply.** That is the broker's own: only it knows what a failed write means.
+//! 4. **Apply.** That is the broker's own: only it knows what a failed write means. [`Plan`] says in which order;
+//!    [`Memory::apply`] is all of it without a disk, and [`contract::EpochHistory`] does the epochs for any broker.
+//! 5. **Answer.** [`Plan::base_offset`], or the error code with [`Denied`]'s text. The exact-produce tag of the answer
+//!    (`docs/TAG.md`) is filled from where the log stands, and from [`contract::Refusal::expected`] where the reason is
+//!    `Diverged`.
+//!
+//! A broker depends on this crate and on `verbatim-batch`; on `verbatim-artifact` too if it wants `exact-mirroring` built
+//! along, else it loads any module's file. Judges are called synchronously and not shared: one for each thread that appends.
 //!
 //! A module can neither stop the host nor grow it: time ([`Failure::Deadline`]), memory ([`Limits`]) and what it hands over
 //! are bounded, and when it fails only its own store goes. [`Poison`] keeps count of requests that a module fails on.

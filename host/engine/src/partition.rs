@@ -11,21 +11,22 @@ use crate::Incoming;
 /// large.
 pub trait Partition: Send + 'static {
     /// Compares a batch with what is stored in its offset range when its base offset is `base_offset`: `Same` only if the
-    /// stored bytes equal [`Incoming::bytes`].
+    /// stored bytes equal [`Incoming::bytes`]. For `Differs`, `verbatim_batch::first_difference` finds the offset; holes
+    /// store nothing.
     fn compare(&mut self, batch: &Incoming, base_offset: i64) -> Comparison;
 
-    /// What a cut to `to` would leave; cuts nothing. Any number may be asked. With a `to` above the end it tells the
-    /// latest entry.
+    /// What a cut to `to` would leave; cuts nothing. Any number may be asked: one below the start or above the end is no
+    /// boundary, and one above the end leaves every entry.
     fn cut(&mut self, to: i64) -> CutPreview;
 
-    /// What is remembered of a producer.
+    /// What is remembered of a producer; its newest state also travels in with each of its batches ([`crate::Call::new`]).
     fn producer(&mut self, producer_id: i64) -> Option<ProducerState>;
 
     /// All replicas, the one that judges included.
     fn replicas(&mut self) -> Vec<Replica>;
 
     /// The next piece, at most `max` bytes, of a batch's inflated records; empty at the end. `index` is the batch's place
-    /// in the request; the partition remembers how far each was read.
+    /// in the request; the partition remembers how far each was read, best in a [`RecordReader`](crate::RecordReader).
     ///
     /// # Errors
     /// Why they cannot be read; asking again gives the same.

@@ -7,7 +7,7 @@ use verbatim_contract::EpochEntry;
 /// What an accepted request does to a partition. Only the engine makes one, after it verified the invariants.
 ///
 /// A broker carries it out in this order: cut, epoch entries and batches, end, start, source position. All of it is kept
-/// or, if a write fails, none (I6).
+/// or, if a write fails, none (I6). Shown epoch and source position outlive a restart, like the log itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub(crate) cut: Option<i64>,
@@ -51,7 +51,8 @@ impl Plan {
         self.end
     }
 
-    /// The log's start afterwards; never below what it was.
+    /// The log's start afterwards; never below what it was. Where it rises, the epoch history begins there too
+    /// (`EpochHistory::advance_start`); so it does where the first batch lies below it, as the log then restarts (R25).
     #[must_use]
     pub fn start(&self) -> i64 {
         self.start
