@@ -200,7 +200,7 @@ pub const PROPERTIES: &[Property] = &[
     property("cleanup.policy", Kind::Words(&["compact", "delete"]), "delete", "log.cleanup.policy")
         .shapes_data()
         .acted_on()
-        .doc("Whether old segments are deleted, compacted, or both; compact makes a null key an error."),
+        .doc("Whether old segments go, are compacted, or both: not done yet, but compact makes a null key an error."),
     property("compression.gzip.level", Kind::Int(-1, 9), "-1", "compression.gzip.level")
         .shapes_data()
         .doc("Level of gzip where the broker compresses."),
@@ -286,8 +286,7 @@ pub const PROPERTIES: &[Property] = &[
         .doc("Whether a truncation of the source is refused or followed."),
     property(REWRITE, Kind::Word(&["refuse", "allow"]), "refuse", "")
         .change(Change::AtCreation)
-        .acted_on()
-        .doc("Whether the module may hand back other records; set at creation only."),
+        .doc("Whether the module may hand back other records, which this version never takes; set at creation only."),
     property(SOURCE_TOPIC_ID, Kind::TopicId, "AAAAAAAAAAAAAAAAAAAAAA", "")
         .change(Change::AtCreation)
         .acted_on()
