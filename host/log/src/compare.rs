@@ -69,8 +69,14 @@ fn first_difference(
 }
 
 pub(crate) fn cut_preview(log: &Log, to: i64) -> Result<CutPreview, LogError> {
-    let stored = find(log, to)?.map(|(_, stored)| stored);
-    let at_boundary = stored.is_none_or(|stored| stored.header.base_offset >= to);
+    // What lies below the start is as good as deleted.
+    let mut stored = find(log, to.max(log.facts.start))?.map(|(_, stored)| stored);
+    let inside = stored.filter(|stored| stored.header.base_offset < to);
+    let at_boundary = (log.facts.start..=log.end).contains(&to) && inside.is_none();
+    if let Some(inside) = inside {
+        // No cut takes away a part of a batch.
+        stored = find(log, inside.next_offset())?.map(|(_, stored)| stored);
+    }
     let mut epochs = log.facts.epochs.as_ref().clone();
     epochs.truncate(to);
     let last = log.facts.epochs.last();
