@@ -126,7 +126,9 @@ impl Memory {
 
 impl Partition for Memory {
     fn compare(&mut self, batch: &Incoming, base_offset: i64) -> Comparison {
-        self.stored.compare(batch, base_offset)
+        // A batch that lies below the start as a whole is as good as deleted.
+        let last = base_offset.saturating_add(i64::from(batch.facts.header.last_offset_delta));
+        if last < self.start { Comparison::Absent } else { self.stored.compare(batch, base_offset) }
     }
     fn cut(&mut self, to: i64) -> CutPreview {
         self.stored.preview(to, (self.start, self.end), &self.epochs)

@@ -12,6 +12,8 @@ use crate::{Incoming, Placed};
 pub struct Stored {
     batches: Vec<(Header, Bytes)>,
     producers: Producers,
+    /// As they were behind the batches that were dropped below the start, for a cut to begin with.
+    below_start: Producers,
 }
 
 impl Stored {
@@ -51,13 +53,17 @@ impl Stored {
 
     /// Drops the batches from `to` on; producers and transactions become what they were there.
     pub fn cut(&mut self, to: i64) {
-        let kept = std::mem::take(self).batches.into_iter().filter(|(header, _)| header.base_offset < to);
+        let Self { batches, below_start, .. } = std::mem::take(self);
+        *self = Self { batches: Vec::new(), producers: below_start.clone(), below_start };
+        let kept = batches.into_iter().filter(|(header, _)| header.base_offset < to);
         kept.for_each(|(header, bytes)| self.push(header, bytes));
     }
 
-    /// Drops the batches that end below `start`.
+    /// Drops the batches that end below `start`; what is remembered of their producers stays.
     pub fn advance_start(&mut self, start: i64) {
-        self.batches.retain(|(header, _)| header.last_offset().is_some_and(|last| last >= start));
+        let is_left = |(header, _): &(Header, Bytes)| header.last_offset().is_some_and(|last| last >= start);
+        let dropped = self.batches.extract_if(.., |batch| !is_left(batch));
+        dropped.for_each(|(header, bytes)| self.below_start.append(&header, &bytes));
     }
 
     /// See [`crate::Partition::compare`].
