@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use verbatim_batch::{ControlKey, ControlType, Header, Records};
+use verbatim_batch::{Codec, ControlKey, ControlType, Header, Records};
 use verbatim_contract::{MAX_PRODUCER_BATCHES, ProducerBatch, ProducerState};
 
 use crate::AbortedTransaction;
@@ -26,7 +26,7 @@ struct Undo {
 
 struct Marker {
     abort: bool,
-    coordinator_epoch: i32,
+    coordinator_epoch: Option<i32>,
 }
 
 impl Producers {
@@ -142,11 +142,12 @@ impl Producers {
     fn observe_marker(&mut self, header: &Header, marker: &Marker) -> Option<AbortedTransaction> {
         let state = self.states.entry(header.producer_id).or_insert_with(unknown);
         adopt_epoch(state, header.producer_epoch);
-        state.coordinator_epoch = marker.coordinator_epoch;
+        state.coordinator_epoch = marker.coordinator_epoch.unwrap_or(state.coordinator_epoch);
         state.last_timestamp = header.max_timestamp;
         let first_offset = state.open_transaction.take()?;
         self.open.remove(&first_offset);
-        let last_offset = header.last_offset().unwrap_or(header.base_offset);
+        // The marker is the batch's first record, whatever else it may span; so Kafka counts, too.
+        let last_offset = header.base_offset;
         self.undecided.push((first_offset, last_offset));
         let last_stable_offset = self.open.keys().next().copied().unwrap_or(last_offset.saturating_add(1));
         marker.abort.then_some(AbortedTransaction {
@@ -166,8 +167,12 @@ impl Producers {
 }
 
 impl Marker {
-    /// The marker that a control batch begins with; none where it is empty or holds another control record (R39).
+    /// The marker that a control batch begins with; none where it is empty, compressed, which no marker is, or holds
+    /// another control record (R39).
     fn read(header: &Header, payload: &[u8]) -> Option<Self> {
+        if header.attributes.codec() != Ok(Codec::None) {
+            return None;
+        }
         let record = Records::new(payload, header.record_count).next()?.ok()?;
         let abort = match ControlKey::parse(record.key?).ok()?.kind {
             ControlType::Abort => true,
@@ -175,7 +180,7 @@ impl Marker {
             ControlType::Other(_) => return None,
         };
         let epoch = record.value.and_then(|value| value.get(2..)?.first_chunk().copied());
-        Some(Self { abort, coordinator_epoch: epoch.map_or(-1, i32::from_be_bytes) })
+        Some(Self { abort, coordinator_epoch: epoch.map(i32::from_be_bytes) })
     }
 }
 
