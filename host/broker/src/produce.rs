@@ -1,5 +1,9 @@
 //! One partition's part of a Produce request on its append thread: judged, applied, and what is answered.
 
+#[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+mod differential;
+
 use std::collections::hash_map::Entry;
 
 use tokio::sync::oneshot;
