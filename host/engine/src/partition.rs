@@ -12,7 +12,7 @@ use crate::Incoming;
 pub trait Partition: Send + 'static {
     /// Compares a batch with what is stored in its offset range when its base offset is `base_offset`: `Same` only if the
     /// stored bytes equal [`Incoming::bytes`]. For `Differs`, `verbatim_batch::first_difference` finds the offset; holes
-    /// store nothing.
+    /// store nothing, and a range that lies below the start as a whole is `Absent`.
     fn compare(&mut self, batch: &Incoming, base_offset: i64) -> Comparison;
 
     /// What a cut to `to` would leave; cuts nothing. Any number may be asked: one below the start or above the end is no
