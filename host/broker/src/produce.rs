@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 
 use tokio::sync::oneshot;
 use verbatim_contract::{EpochEntry, Reason, Refusal, Request};
-use verbatim_engine::{Call, Denied, Failure, Incoming, Judged, MAX_FAILURES, Plan, PoisonKey};
+use verbatim_engine::{Call, Denied, Failure, Incoming, Judged, MAX_FAILURES, Plan, PoisonKey, Source};
 use verbatim_log::{Commit, Placed, SourcePosition};
 use verbatim_wire::error::ErrorCode;
 use verbatim_wire::tag::AnswerTag;
@@ -223,15 +223,14 @@ fn apply(partition: &mut OwnPartition, id: PartitionId, request: &Request, plan:
 }
 
 fn source(partition: &OwnPartition, plan: &Plan) -> Option<SourcePosition> {
-    let known = partition.log().source();
-    plan.source().map(|declared| match known.filter(|_| declared.raise_only) {
-        Some(known) => SourcePosition {
-            start: declared.start.max(known.start),
-            end: declared.end.max(known.end),
-            epoch: declared.epoch.max(known.epoch),
-        },
-        None => SourcePosition { start: declared.start, end: declared.end, epoch: declared.epoch },
-    })
+    let known = partition.log().source().map(|known| Source {
+        start: known.start,
+        end: known.end,
+        epoch: known.epoch,
+        raise_only: false,
+    });
+    let now = plan.source()?.after(known);
+    Some(SourcePosition { start: now.start, end: now.end, epoch: now.epoch })
 }
 
 fn refused(partition: &OwnPartition, request: &Request, refusal: Refusal) -> Outcome {
