@@ -148,6 +148,8 @@ apis! {
     CreateTopics = 19, CreateTopicsRequest, CreateTopicsResponse, advertised 2, served 2..=7, flexible 5;
     /// Deleting topics.
     DeleteTopics = 20, DeleteTopicsRequest, DeleteTopicsResponse, advertised 1, served 1..=6, flexible 4;
+    /// Moving the start of partitions up.
+    DeleteRecords = 21, DeleteRecordsRequest, DeleteRecordsResponse, advertised 0, served 0..=2, flexible 2;
     /// A producer id for an idempotent producer.
     InitProducerId = 22, InitProducerIdRequest, InitProducerIdResponse, advertised 0, served 0..=5, flexible 2;
     /// Where a leader epoch ends.
@@ -158,15 +160,33 @@ apis! {
         advertised 1, served 1..=4, flexible 4;
     /// Replacing all settings of a resource.
     AlterConfigs = 33, AlterConfigsRequest, AlterConfigsResponse, advertised 0, served 0..=2, flexible 2;
+    /// Folders of data, and how large partitions are in them.
+    DescribeLogDirs = 35, DescribeLogDirsRequest, DescribeLogDirsResponse,
+        advertised 1, served 1..=4, flexible 2;
     /// More partitions for a topic.
     CreatePartitions = 37, CreatePartitionsRequest, CreatePartitionsResponse,
         advertised 0, served 0..=3, flexible 2;
     /// Changing single settings of a resource.
     IncrementalAlterConfigs = 44, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
         advertised 0, served 0..=1, flexible 1;
+    /// The rates that clients may use.
+    DescribeClientQuotas = 48, DescribeClientQuotasRequest, DescribeClientQuotasResponse,
+        advertised 0, served 0..=1, flexible 1;
+    /// Changing the rates that clients may use.
+    AlterClientQuotas = 49, AlterClientQuotasRequest, AlterClientQuotasResponse,
+        advertised 0, served 0..=1, flexible 1;
     /// The brokers of the cluster.
     DescribeCluster = 60, DescribeClusterRequest, DescribeClusterResponse,
         advertised 0, served 0..=2, flexible 0;
+    /// Producers that a partition remembers, and their open transactions.
+    DescribeProducers = 61, DescribeProducersRequest, DescribeProducersResponse,
+        advertised 0, served 0..=0, flexible 0;
+    /// The resources that have settings, by type.
+    ListConfigResources = 74, ListConfigResourcesRequest, ListConfigResourcesResponse,
+        advertised 0, served 0..=1, flexible 0;
+    /// Topics and their partitions, page by page.
+    DescribeTopicPartitions = 75, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse,
+        advertised 0, served 0..=0, flexible 0;
 }
 
 /// A message that its version cannot carry.

@@ -181,3 +181,20 @@ pub(super) const INIT_PRODUCER_ID_RESPONSE: &[Field] = &[
     field("producer_id", I64),
     field("producer_epoch", I16),
 ];
+
+pub(super) const DELETE_RECORDS_REQUEST: &[Field] =
+    &[field("topics", Kind::Array(&Kind::Struct(TOPIC_TO_SHORTEN))), field("timeout_ms", I32)];
+
+const TOPIC_TO_SHORTEN: &[Field] = &[
+    field("name", STR),
+    field("partitions", Kind::Array(&Kind::Struct(&[field("partition_index", I32), field("offset", I64)]))),
+];
+
+pub(super) const DELETE_RECORDS_RESPONSE: &[Field] =
+    &[field("throttle_time_ms", I32), field("topics", Kind::Array(&Kind::Struct(SHORTENED_TOPIC)))];
+
+const SHORTENED_TOPIC: &[Field] =
+    &[field("name", STR), field("partitions", Kind::Array(&Kind::Struct(SHORTENED_PARTITION)))];
+
+const SHORTENED_PARTITION: &[Field] =
+    &[field("partition_index", I32), field("low_watermark", I64), field("error_code", I16)];

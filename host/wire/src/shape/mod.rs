@@ -15,6 +15,8 @@
 mod admin;
 mod cluster;
 mod data;
+mod describe;
+mod quotas;
 mod walk;
 
 pub(crate) use walk::walk;
@@ -93,6 +95,12 @@ pub enum Problem {
     /// A string that is not UTF-8.
     #[error("is not UTF-8")]
     Utf8,
+    /// A struct that may be null begins with neither 1 nor -1.
+    #[error("begins with {found}, expected 1, or -1 for null")]
+    Presence {
+        /// The byte found.
+        found: i8,
+    },
     /// Tags must rise.
     #[error("tag {tag} after tag {before}, tags must rise")]
     TagOrder {
@@ -159,6 +167,8 @@ pub(crate) enum Kind {
     Bytes,
     /// Fields, closed by tagged fields in flexible versions.
     Struct(&'static [Field]),
+    /// A byte, and fields if it is 1; -1 is null.
+    Maybe(&'static [Field]),
     /// Elements; the count is compact in flexible versions.
     Array(&'static Kind),
 }
@@ -168,6 +178,8 @@ const I8: Kind = Kind::Fixed(1);
 const I16: Kind = Kind::Fixed(2);
 const I32: Kind = Kind::Fixed(4);
 const I64: Kind = Kind::Fixed(8);
+const F64: Kind = Kind::Fixed(8);
+const I8S: Kind = Kind::Array(&I8);
 const UUID: Kind = Kind::Fixed(16);
 const STR: Kind = Kind::Str;
 const BYTES: Kind = Kind::Bytes;
@@ -235,13 +247,20 @@ pub(crate) const fn request(key: ApiKey) -> Message {
         ApiKey::ApiVersions => cluster::API_VERSIONS_REQUEST,
         ApiKey::CreateTopics => admin::CREATE_TOPICS_REQUEST,
         ApiKey::DeleteTopics => admin::DELETE_TOPICS_REQUEST,
+        ApiKey::DeleteRecords => data::DELETE_RECORDS_REQUEST,
         ApiKey::InitProducerId => data::INIT_PRODUCER_ID_REQUEST,
         ApiKey::OffsetForLeaderEpoch => data::OFFSET_FOR_LEADER_EPOCH_REQUEST,
         ApiKey::DescribeConfigs => admin::DESCRIBE_CONFIGS_REQUEST,
         ApiKey::AlterConfigs => admin::ALTER_CONFIGS_REQUEST,
+        ApiKey::DescribeLogDirs => describe::DESCRIBE_LOG_DIRS_REQUEST,
         ApiKey::CreatePartitions => admin::CREATE_PARTITIONS_REQUEST,
         ApiKey::IncrementalAlterConfigs => admin::INCREMENTAL_ALTER_CONFIGS_REQUEST,
+        ApiKey::DescribeClientQuotas => quotas::DESCRIBE_CLIENT_QUOTAS_REQUEST,
+        ApiKey::AlterClientQuotas => quotas::ALTER_CLIENT_QUOTAS_REQUEST,
         ApiKey::DescribeCluster => cluster::DESCRIBE_CLUSTER_REQUEST,
+        ApiKey::DescribeProducers => describe::DESCRIBE_PRODUCERS_REQUEST,
+        ApiKey::ListConfigResources => describe::LIST_CONFIG_RESOURCES_REQUEST,
+        ApiKey::DescribeTopicPartitions => describe::DESCRIBE_TOPIC_PARTITIONS_REQUEST,
     };
     Message { flexible_from: key.api().flexible_from, fields }
 }
@@ -257,12 +276,19 @@ pub(crate) const fn response(key: ApiKey) -> Message {
         ApiKey::ApiVersions => cluster::API_VERSIONS_RESPONSE,
         ApiKey::CreateTopics => admin::CREATE_TOPICS_RESPONSE,
         ApiKey::DeleteTopics => admin::DELETE_TOPICS_RESPONSE,
+        ApiKey::DeleteRecords => data::DELETE_RECORDS_RESPONSE,
         ApiKey::InitProducerId => data::INIT_PRODUCER_ID_RESPONSE,
         ApiKey::OffsetForLeaderEpoch => data::OFFSET_FOR_LEADER_EPOCH_RESPONSE,
         ApiKey::DescribeConfigs => admin::DESCRIBE_CONFIGS_RESPONSE,
         ApiKey::AlterConfigs | ApiKey::IncrementalAlterConfigs => admin::ALTER_CONFIGS_RESPONSE,
+        ApiKey::DescribeLogDirs => describe::DESCRIBE_LOG_DIRS_RESPONSE,
         ApiKey::CreatePartitions => admin::CREATE_PARTITIONS_RESPONSE,
+        ApiKey::DescribeClientQuotas => quotas::DESCRIBE_CLIENT_QUOTAS_RESPONSE,
+        ApiKey::AlterClientQuotas => quotas::ALTER_CLIENT_QUOTAS_RESPONSE,
         ApiKey::DescribeCluster => cluster::DESCRIBE_CLUSTER_RESPONSE,
+        ApiKey::DescribeProducers => describe::DESCRIBE_PRODUCERS_RESPONSE,
+        ApiKey::ListConfigResources => describe::LIST_CONFIG_RESOURCES_RESPONSE,
+        ApiKey::DescribeTopicPartitions => describe::DESCRIBE_TOPIC_PARTITIONS_RESPONSE,
     };
     Message { flexible_from: key.api().flexible_from, fields }
 }

@@ -63,13 +63,20 @@ fn codecs() -> Vec<Codec> {
         pair::<m::ApiVersionsRequest>(),
         pair::<m::CreateTopicsRequest>(),
         pair::<m::DeleteTopicsRequest>(),
+        pair::<m::DeleteRecordsRequest>(),
         pair::<m::InitProducerIdRequest>(),
         pair::<m::OffsetForLeaderEpochRequest>(),
         pair::<m::DescribeConfigsRequest>(),
         pair::<m::AlterConfigsRequest>(),
+        pair::<m::DescribeLogDirsRequest>(),
         pair::<m::CreatePartitionsRequest>(),
         pair::<m::IncrementalAlterConfigsRequest>(),
+        pair::<m::DescribeClientQuotasRequest>(),
+        pair::<m::AlterClientQuotasRequest>(),
         pair::<m::DescribeClusterRequest>(),
+        pair::<m::DescribeProducersRequest>(),
+        pair::<m::ListConfigResourcesRequest>(),
+        pair::<m::DescribeTopicPartitionsRequest>(),
     ];
     assert_eq!(all.len(), APIS.len(), "an API is missing from the tests");
     all.into_iter().flatten().collect()

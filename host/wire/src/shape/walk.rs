@@ -76,6 +76,11 @@ impl<'a> Walker<'a> {
         match kind {
             Kind::Fixed(bytes) => self.take(bytes).map(drop),
             Kind::Struct(fields) => self.fields(fields),
+            Kind::Maybe(fields) => match self.number()?.map(u8::cast_signed) {
+                [1] => self.fields(fields),
+                [-1] if nullable => Ok(()),
+                [found] => Err(self.fault(Problem::Presence { found })),
+            },
             Kind::Str | Kind::OldStr => {
                 let compact = self.flexible && matches!(kind, Kind::Str);
                 let Some(length) = self.length(compact, Self::i16, nullable)? else { return Ok(()) };
@@ -219,7 +224,7 @@ impl<'a> Walker<'a> {
             Kind::OldStr => 2,
             Kind::Str if !self.flexible => 2,
             Kind::Bytes | Kind::Array(_) if !self.flexible => 4,
-            Kind::Str | Kind::Bytes | Kind::Array(_) => 1,
+            Kind::Str | Kind::Bytes | Kind::Array(_) | Kind::Maybe(_) => 1,
             Kind::Struct(fields) => fields
                 .iter()
                 .filter(|field| field.tag.is_none() && field.exists(self.version))

@@ -90,6 +90,11 @@ impl Random {
             Kind::Fixed(1) => out.push(self.below(2) as u8),
             Kind::Fixed(bytes) => out.extend((0..bytes).map(|_| self.below(256) as u8)),
             Kind::Struct(fields) => self.fields(fields, version, flexible, out),
+            Kind::Maybe(_) if null => out.push(0xff),
+            Kind::Maybe(fields) => {
+                out.push(1);
+                self.fields(fields, version, flexible, out);
+            }
             Kind::Str | Kind::OldStr => {
                 let size = self.below(200);
                 length(size, 2, compact, null, out);
