@@ -1,8 +1,15 @@
 //! How long clients are told to wait after the module failed on their requests: doubling, per client.
+//!
+//! Who throttles a client says so twice (KIP-219): in the answer's `throttle_time_ms`, and by [`Reply::muted`] with [`mute`] of
+//! the same figure, so that the connection is not read from for as long as the client was told to wait. Of several reasons
+//! to throttle the longest counts.
+//!
+//! [`Reply::muted`]: verbatim_wire::server::Reply::muted
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// The first wait.
 const FIRST_MS: u32 = verbatim_engine::FIRST_THROTTLE_MS;
@@ -11,6 +18,11 @@ const CLIENTS_MAX: usize = 1_024;
 
 /// Who is throttled: the peer's address and what it calls itself.
 pub(crate) type Client = (IpAddr, String);
+
+/// For how long to mute the connection of a client that was told to wait so many milliseconds.
+pub(crate) fn mute(throttle_ms: i32) -> Duration {
+    Duration::from_millis(u64::try_from(throttle_ms).unwrap_or(0))
+}
 
 /// Waits by client.
 #[derive(Debug)]

@@ -48,6 +48,8 @@ pub struct Config {
     pub stall_max: Duration,
     /// How long a request may wait for room among `buffered_bytes_max`. Short, because it may hold some itself.
     pub room_wait_max: Duration,
+    /// How long a connection may be muted at most, whatever the service says.
+    pub mute_max: Duration,
     /// How long requests may take to finish after a shutdown was asked for.
     pub drain_max: Duration,
     /// Bounds of a single request.
@@ -64,6 +66,7 @@ impl Default for Config {
             idle_max: Duration::from_secs(600),
             stall_max: Duration::from_secs(30),
             room_wait_max: Duration::from_secs(5),
+            mute_max: Duration::from_secs(30),
             drain_max: Duration::from_secs(10),
             limits: Limits::REQUEST,
         }
@@ -91,6 +94,36 @@ pub enum Reply {
         /// What is logged.
         reason: String,
     },
+    /// Do as `reply` says, at once, and then read nothing more from the connection for so long, at most
+    /// [`Config::mute_max`] (KIP-219). What was admitted before is still answered. Made by [`Reply::muted`].
+    Muted {
+        /// What is done now. A throttled answer says so itself, in its `throttle_time_ms`.
+        reply: Box<Self>,
+        /// How long nothing is read.
+        mute: Duration,
+    },
+}
+
+impl Reply {
+    /// This reply, after which the connection is not read from for `mute`: the server's half of throttling (KIP-219). The
+    /// client's half is told by `throttle_time_ms` in the answer, which is the service's to set. Zero mutes nothing; of
+    /// several mutes the longest counts.
+    #[must_use]
+    pub fn muted(self, mute: Duration) -> Self {
+        match self {
+            reply if mute.is_zero() => reply,
+            Self::Muted { reply, mute: before } => Self::Muted { reply, mute: before.max(mute) },
+            reply => Self::Muted { reply: Box::new(reply), mute },
+        }
+    }
+
+    /// What is done now, and how long nothing is read after it.
+    fn split(self) -> (Self, Duration) {
+        match self {
+            Self::Muted { reply, mute } => (*reply, mute),
+            reply => (reply, Duration::ZERO),
+        }
+    }
 }
 
 /// A reply in the making. It is dropped only after its answer was written, so it may hold what bounds answers.

@@ -10,7 +10,8 @@
 //!   and on refusal, tells end, shown epoch, last entry's epoch and the first diverged offset, but only to those who sent one.
 //! - The base offset is that of the first batch, where it was stored first if it is a repetition; -1 without batches. The log
 //!   append time is told for what was stamped now, not for repetitions.
-//! - After failures of the module (56) the throttle time doubles from answer to answer, up to the host's limit.
+//! - After failures of the module (56) the throttle time doubles from answer to answer, up to the host's limit;
+//!   the connection is not read from meanwhile (KIP-219).
 //!
 //! Left out: transactional batches are refused by the module (53), since there is no transaction coordinator; the timeout is
 //! not looked at, since no follower is waited for; current leader and node endpoints (v10) are not needed with one node.
@@ -35,7 +36,7 @@ use crate::errors::ApiError;
 use crate::partition::{self, Reader};
 use crate::produce::{Outcome, Refused, Submission};
 use crate::shared::{PartitionId, Shared};
-use crate::throttle::Client;
+use crate::throttle::{self, Client};
 
 /// The version in which topics are named by id.
 const IDS_FROM: i16 = 13;
@@ -198,13 +199,14 @@ async fn answer(shared: &Shared, client: Client, acks: i16, topics: Vec<TopicAns
         answers.push(answer.with_partition_responses(parts));
     }
     let throttle_ms = shared.throttle.after(client, module_failed);
-    match (acks, first_error) {
+    let reply = match (acks, first_error) {
         (0, None) => Reply::Silent,
         (0, Some(error)) => Reply::Close { reason: format!("a Produce with acks=0 failed: {error}") },
         _ => Reply::Answer(
             ProduceResponse::default().with_responses(answers).with_throttle_time_ms(throttle_ms).into(),
         ),
-    }
+    };
+    reply.muted(throttle::mute(throttle_ms))
 }
 
 fn partition_answer(index: i32, outcome: Outcome) -> PartitionProduceResponse {

@@ -2,16 +2,16 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{PERMIT_BYTES, Reply, ReplyFuture, RequestContext, Service, Shared};
+use super::{Config, PERMIT_BYTES, Reply, ReplyFuture, RequestContext, Service, Shared};
 use crate::api::{ApiKey, EncodeError};
 use crate::frame::{self, FrameError};
 use crate::request::{self, RequestError, RequestHead};
@@ -75,8 +75,9 @@ pub(super) async fn serve<S: Service>(
     let (queue, pending) = mpsc::channel(shared.config.in_flight_max.max(1));
     tracing::debug!(%peer, "connection opened");
     let ended = {
-        let reading = read_requests(&shared, reader, peer, queue, stopped);
-        let writing = write_answers(writer, pending, shared.config.stall_max);
+        let mute = Mute::default();
+        let reading = read_requests(&shared, reader, peer, queue, &mute, stopped);
+        let writing = write_answers(&shared.config, writer, pending, &mute);
         tokio::pin!(reading, writing);
         tokio::select! {
             written = &mut writing => written,
@@ -108,13 +109,14 @@ async fn read_requests<S: Service>(
     mut reader: impl AsyncRead + Unpin,
     peer: SocketAddr,
     queue: mpsc::Sender<Pending>,
+    mute: &Mute,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), Ended> {
     loop {
         let frame = tokio::select! {
             biased;
             _ = stopped.wait_for(|stop| *stop) => return Ok(()),
-            frame = read_frame(shared, &mut reader) => frame?,
+            frame = read_frame(shared, &mut reader, mute) => frame?,
         };
         let Some((frame, held)) = frame else { return Ok(()) };
         let pending = admit(shared, peer, frame, held).await?;
@@ -128,6 +130,7 @@ async fn read_requests<S: Service>(
 async fn read_frame<S>(
     shared: &Shared<S>,
     reader: &mut (impl AsyncRead + Unpin),
+    mute: &Mute,
 ) -> Result<Option<(Bytes, Held)>, Ended> {
     let config = &shared.config;
     let Ok(length) = timeout(config.idle_max, frame::read_length(reader, config.request_bytes_max)).await
@@ -135,6 +138,7 @@ async fn read_frame<S>(
         return Ok(None);
     };
     let Some(length) = length? else { return Ok(None) };
+    mute.over().await;
     let mut body = BytesMut::new();
     let mut held = None;
     while body.len() < length {
@@ -149,6 +153,8 @@ async fn read_frame<S>(
             Err(_) => return Err(Ended::Stalled(config.stall_max)),
         }
     }
+    // It may have been muted while the frame came.
+    mute.over().await;
     Ok(Some((body.freeze(), held)))
 }
 
@@ -200,20 +206,53 @@ async fn admit<S: Service>(
 /// Elements that a request may hold without being counted in the budget.
 const FREE_ELEMENTS: usize = 64;
 
+/// Until when nothing is read, as the writing half tells the reading half.
+#[derive(Default)]
+struct Mute(Mutex<Option<Instant>>);
+
+impl Mute {
+    fn begin(&self, mute: Duration) {
+        if mute.is_zero() {
+            return;
+        }
+        let mut until = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *until = (*until).max(Instant::now().checked_add(mute));
+    }
+
+    /// Waits until it is over, also if it is prolonged meanwhile.
+    async fn over(&self) {
+        while let Some(until) = self.until() {
+            sleep_until(until).await;
+        }
+    }
+
+    fn until(&self) -> Option<Instant> {
+        let mut until = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *until = until.filter(|until| *until > Instant::now());
+        *until
+    }
+}
+
 /// Awaits the replies in order and writes them, until the queue ends.
 async fn write_answers(
+    config: &Config,
     mut writer: impl AsyncWrite + Unpin,
     mut pending: mpsc::Receiver<Pending>,
-    stall_max: Duration,
+    mute: &Mute,
 ) -> Result<(), Ended> {
+    let stall_max = config.stall_max;
     while let Some(next) = pending.recv().await {
         match next {
             Pending::Ready(answer) => write_all(&mut writer, &answer, stall_max).await?,
             Pending::Reply { head, mut reply, held } => {
-                let made = reply.as_mut().await;
+                let (made, muted) = reply.as_mut().await.split();
+                let muted = muted.min(config.mute_max);
+                // From now on, so that nothing is read while the answer is written; and counted from when it was sent.
+                mute.begin(muted);
                 if let Some(answer) = encode(&head, made)? {
                     write_all(&mut writer, &answer, stall_max).await?;
                 }
+                mute.begin(muted);
                 drop((reply, held));
             }
         }
@@ -232,6 +271,7 @@ fn encode(head: &RequestHead, reply: Reply) -> Result<Option<Bytes>, Ended> {
         Reply::Answer(answer) => Err(Ended::WrongApi { asked: head.key, answered: answer.key() }),
         Reply::Silent => Ok(None),
         Reply::Close { reason } => Err(Ended::Service(reason)),
+        Reply::Muted { reply, .. } => encode(head, *reply),
     }
 }
 
