@@ -269,7 +269,8 @@ impl Worker {
         promoted
     }
 
-    fn online(&mut self, id: PartitionId) -> Result<&mut OwnPartition, ApiError> {
+    /// The partition, if it is online.
+    pub(crate) fn online(&mut self, id: PartitionId) -> Result<&mut OwnPartition, ApiError> {
         let partition = self.partitions.get_mut(&id).filter(|partition| partition.log().offline().is_none());
         partition.ok_or_else(|| {
             ApiError::storage(format!("partition is offline until restart, partition=`{}`", id.index))

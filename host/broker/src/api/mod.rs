@@ -10,6 +10,7 @@ mod k10_find_coordinator;
 mod k18_api_versions;
 mod k19_create_topics;
 mod k20_delete_topics;
+mod k21_delete_records;
 mod k22_init_producer_id;
 mod k23_offset_for_leader_epoch;
 mod k32_describe_configs;
@@ -38,8 +39,7 @@ impl Service for Apis {
     fn serves(&self, key: ApiKey) -> bool {
         !matches!(
             key,
-            ApiKey::DeleteRecords
-                | ApiKey::DescribeLogDirs
+            ApiKey::DescribeLogDirs
                 | ApiKey::DescribeClientQuotas
                 | ApiKey::AlterClientQuotas
                 | ApiKey::DescribeProducers
@@ -80,6 +80,7 @@ fn changes_something(key: ApiKey) -> bool {
         key,
         ApiKey::CreateTopics
             | ApiKey::DeleteTopics
+            | ApiKey::DeleteRecords
             | ApiKey::AlterConfigs
             | ApiKey::CreatePartitions
             | ApiKey::IncrementalAlterConfigs
@@ -98,6 +99,7 @@ async fn answer(shared: &Shared, version: i16, request: Request) -> Response {
         Request::ApiVersions(_) => k18_api_versions::handle().into(),
         Request::CreateTopics(request) => k19_create_topics::handle(shared, request).await.into(),
         Request::DeleteTopics(request) => k20_delete_topics::handle(shared, version, request).await.into(),
+        Request::DeleteRecords(request) => k21_delete_records::handle(shared, request).await.into(),
         Request::InitProducerId(request) => k22_init_producer_id::handle(shared, &request).into(),
         Request::OffsetForLeaderEpoch(request) => k23_offset_for_leader_epoch::handle(shared, request).into(),
         Request::DescribeConfigs(request) => k32_describe_configs::handle(shared, request).into(),
@@ -108,7 +110,6 @@ async fn answer(shared: &Shared, version: i16, request: Request) -> Response {
         }
         Request::DescribeCluster(request) => k60_describe_cluster::handle(shared, version, &request).into(),
         // Not served yet, so never asked.
-        Request::DeleteRecords(_) => Response::DeleteRecords(Default::default()),
         Request::DescribeLogDirs(_) => Response::DescribeLogDirs(Default::default()),
         Request::DescribeClientQuotas(_) => Response::DescribeClientQuotas(Default::default()),
         Request::AlterClientQuotas(_) => Response::AlterClientQuotas(Default::default()),
