@@ -129,6 +129,12 @@ error_codes! {
     UnknownTopicId = 100, "UNKNOWN_TOPIC_ID", true;
     /// The topic id is another one than ours (R26).
     InconsistentTopicId = 103, "INCONSISTENT_TOPIC_ID", true;
+    /// A fetch session names its topics otherwise than it began: by name and by id.
+    FetchSessionTopicIdError = 106, "FETCH_SESSION_TOPIC_ID_ERROR", true;
+    /// The request is for another kind of endpoint, such as a controller.
+    MismatchedEndpointType = 114, "MISMATCHED_ENDPOINT_TYPE", false;
+    /// There is no such kind of endpoint.
+    UnsupportedEndpointType = 115, "UNSUPPORTED_ENDPOINT_TYPE", false;
     /// The transaction must be aborted (R36b, Produce v12 on).
     TransactionAbortable = 120, "TRANSACTION_ABORTABLE", false;
 }
