@@ -199,24 +199,16 @@ impl Worker {
         path: &Path,
         kind: Folder,
     ) -> Result<Arc<Reader>, ApiError> {
-        let config = LogConfig {
-            exact: topic.is_exact_on_disk(),
-            topic_id: topic.id.as_u64_pair(),
-            segment_bytes: topic.settings.segment_bytes,
-            index_interval_bytes: topic.settings.index_interval_bytes,
-            flush: match self.setup.flush {
-                FlushPolicy::Always => Flush::Always,
-                FlushPolicy::Interval => Flush::Interval,
-                FlushPolicy::Never => Flush::Never,
-            },
-        };
+        let config = log_config(topic, self.setup.flush);
         let io = Arc::clone(&self.setup.io);
-        let make = match kind {
-            Folder::New => true,
-            Folder::Present => false,
-            Folder::NewOrLeft => !path.exists(),
+        let there = match kind {
+            Folder::New => Ok(false),
+            Folder::Present => Ok(true),
+            // What a crash left half made is no log yet.
+            Folder::NewOrLeft => Log::exists(path, &*io),
         };
-        let opened = if make { Log::create(path, config, io) } else { reopen(topic, id, path, config, io) };
+        let there = there.map_err(|error| report(topic, id, &error))?;
+        let opened = if !there { Log::create(path, config, io) } else { reopen(topic, id, path, config, io) };
         let log = opened.map_err(|error| report(topic, id, &error))?;
         let own =
             OwnPartition::new(id, Arc::clone(topic), log, self.setup.node, self.setup.inflate_bytes_max);
@@ -228,7 +220,7 @@ impl Worker {
     /// The topic's properties changed.
     pub(crate) fn configure(&mut self, id: PartitionId, topic: &Arc<Topic>) {
         if let Some(partition) = self.partitions.get_mut(&id) {
-            partition.configure(topic);
+            partition.configure(topic, &log_config(topic, self.setup.flush));
         }
     }
 
@@ -285,6 +277,25 @@ impl Worker {
             }
             reader.wake();
         }
+    }
+}
+
+/// A topic's properties as its logs are told them.
+fn log_config(topic: &Topic, flush: FlushPolicy) -> LogConfig {
+    let settings = &topic.settings;
+    LogConfig {
+        exact: topic.is_exact_on_disk(),
+        topic_id: topic.id.as_u64_pair(),
+        segment_bytes: settings.segment_bytes,
+        segment_ms: settings.segment_ms,
+        segment_jitter_ms: settings.segment_jitter_ms,
+        segment_index_bytes: settings.segment_index_bytes,
+        index_interval_bytes: settings.index_interval_bytes,
+        flush: match flush {
+            FlushPolicy::Always => Flush::Always,
+            FlushPolicy::Interval => Flush::Interval,
+            FlushPolicy::Never => Flush::Never,
+        },
     }
 }
 

@@ -154,10 +154,10 @@ impl OwnPartition {
     }
 
     /// The topic's properties changed.
-    pub(crate) fn configure(&mut self, topic: &Arc<Topic>) {
+    pub(crate) fn configure(&mut self, topic: &Arc<Topic>, log: &verbatim_log::Config) {
         self.0.topic = Arc::clone(topic);
         self.0.policy = policy(topic, self.0.id.index);
-        self.0.log.set_segment_bytes(topic.settings.segment_bytes);
+        self.0.log.configure(log);
     }
 
     /// The leader epoch of the latest entry; -1 when there is none.

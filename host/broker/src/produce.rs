@@ -206,6 +206,7 @@ fn apply(partition: &mut OwnPartition, id: PartitionId, request: &Request, plan:
         start: Some(plan.start()),
         source: source(partition, plan),
         shown_epoch: Some(plan.shown_epoch()),
+        now_ms: Some(request.now_ms),
     };
     if let Err(error) = partition.log_mut().apply(&commit) {
         let error = report(partition.topic(), id, &error);

@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) source_topic_id: Uuid,
     /// `produce.module`.
     pub(crate) module: String,
+    /// `cleanup.policy` contains `delete`.
+    pub(crate) deletes: bool,
     /// `cleanup.policy` contains `compact`.
     pub(crate) compacted: bool,
     /// `message.timestamp.type` = `LogAppendTime`.
@@ -33,6 +35,16 @@ pub(crate) struct Settings {
     pub(crate) max_message_bytes: u32,
     /// `segment.bytes`.
     pub(crate) segment_bytes: u32,
+    /// `segment.ms`.
+    pub(crate) segment_ms: i64,
+    /// `segment.jitter.ms`.
+    pub(crate) segment_jitter_ms: i64,
+    /// `segment.index.bytes`.
+    pub(crate) segment_index_bytes: u32,
+    /// `retention.bytes`; -1 = no bound.
+    pub(crate) retention_bytes: i64,
+    /// `retention.ms`; -1 = no bound.
+    pub(crate) retention_ms: i64,
     /// `index.interval.bytes`.
     pub(crate) index_interval_bytes: u32,
     /// `message.timestamp.before.max.ms`.
@@ -60,10 +72,16 @@ impl Settings {
             source_topic_id: crate::topic_id::parse(text(values, properties::SOURCE_TOPIC_ID))
                 .unwrap_or_default(),
             module: text(values, properties::MODULE).to_owned(),
+            deletes: properties::items(text(values, "cleanup.policy")).any(|word| word == "delete"),
             compacted: properties::items(text(values, "cleanup.policy")).any(|word| word == "compact"),
             log_append_time: text(values, "message.timestamp.type") == "LogAppendTime",
             max_message_bytes: number(values, "max.message.bytes")?,
             segment_bytes: number(values, "segment.bytes")?,
+            segment_ms: number(values, "segment.ms")?,
+            segment_jitter_ms: number(values, "segment.jitter.ms")?,
+            segment_index_bytes: number(values, "segment.index.bytes")?,
+            retention_bytes: number(values, "retention.bytes")?,
+            retention_ms: number(values, "retention.ms")?,
             index_interval_bytes: number(values, "index.interval.bytes")?,
             before_max_ms: number(values, "message.timestamp.before.max.ms")?,
             after_max_ms: number(values, "message.timestamp.after.max.ms")?,
@@ -151,6 +169,9 @@ mod tests {
     #[test]
     fn policies_are_lists() {
         assert!(Settings::read(&values(&[("cleanup.policy", "compact, delete")])).unwrap().compacted);
-        assert!(!Settings::read(&values(&[("cleanup.policy", "delete")])).unwrap().compacted);
+        let read = |policy| Settings::read(&values(&[("cleanup.policy", policy)])).unwrap();
+        assert_eq!((read("delete").compacted, read("delete").deletes), (false, true));
+        assert_eq!((read("compact").compacted, read("compact").deletes), (true, false));
+        assert!(read("compact, delete").deletes);
     }
 }

@@ -27,6 +27,7 @@ struct Plan<'a> {
     start: Option<i64>,
     /// Facts are declared that must not outlive the batches before them.
     declares: bool,
+    now_ms: Option<i64>,
 }
 
 struct Item<'a> {
@@ -126,6 +127,7 @@ impl<'a> Plan<'a> {
             end: None,
             start: None,
             declares: !commit.entries.is_empty(),
+            now_ms: commit.now_ms,
         };
         let mut end = log.end;
         if let Some(to) = commit.cut {
@@ -240,7 +242,7 @@ fn append(log: &mut Log, plan: &Plan<'_>) -> Result<(), LogError> {
         if plan.restarts {
             log.roll(first.header.base_offset)?;
         }
-        write_batches(log, &plan.batches)?;
+        write_batches(log, &plan.batches, plan.now_ms)?;
     }
     if plan.declares {
         log.sync_last()?;
@@ -260,37 +262,56 @@ fn append(log: &mut Log, plan: &Plan<'_>) -> Result<(), LogError> {
     log.persist(facts)
 }
 
-fn write_batches(log: &mut Log, batches: &[Item<'_>]) -> Result<(), LogError> {
+fn write_batches(log: &mut Log, batches: &[Item<'_>], now_ms: Option<i64>) -> Result<(), LogError> {
     let mut left = batches;
     while let Some(first) = left.first() {
         let Some(last) = log.segments.last().cloned() else { return Ok(()) };
-        let count = how_many_fit(log, &last, left);
+        let count = how_many_fit(log, &last, left, now_ms);
         if count == 0 {
             log.roll(first.header.base_offset)?;
             continue;
         }
         let (group, rest) = left.split_at_checked(count).unwrap_or((left, &[]));
-        write_group(log, &last, group)?;
+        write_group(log, &last, group, now_ms)?;
         left = rest;
     }
     Ok(())
 }
 
-fn how_many_fit(log: &Log, last: &Segment, batches: &[Item<'_>]) -> usize {
+/// How many of the batches the last segment takes, by Kafka's rules for rolling; an empty one takes any batch within
+/// reach of its relative offsets.
+fn how_many_fit(log: &Log, last: &Segment, batches: &[Item<'_>], now_ms: Option<i64>) -> usize {
     let limit = u64::from(log.config.segment_bytes.min(i32::MAX.unsigned_abs()));
+    let longest = log.segment_ms(last.base);
+    let (mut age, room) = match &*last.index() {
+        Index::Growing(index) => (index.age(), index.room(log.config.segment_index_bytes)),
+        Index::Sealed(_) => return 0,
+    };
     let mut length = last.length();
     let fits = |item: &&Item<'_>| {
         let after = length.saturating_add(item.length);
         let reach = item.header.last_offset().and_then(|offset| relative(last.base, offset));
-        let fits = reach.is_some() && item.header.base_offset >= last.base && (length == 0 || after <= limit);
+        let timestamp = item.header.max_timestamp;
+        let grown = age.at(timestamp, now_ms).is_some_and(|grown| grown > longest);
+        let fits = reach.is_some()
+            && item.header.base_offset >= last.base
+            && (length == 0 || (after <= limit && !grown));
+        age.begin(timestamp, now_ms);
         length = after;
         fits
     };
-    batches.iter().take_while(fits).count()
+    // Each batch brings at most one entry.
+    let most = if last.length() == 0 { room.max(1) } else { room };
+    batches.iter().take(most).take_while(fits).count()
 }
 
 /// One vectored write, then what follows from the batches.
-fn write_group(log: &mut Log, last: &Arc<Segment>, group: &[Item<'_>]) -> Result<(), LogError> {
+fn write_group(
+    log: &mut Log,
+    last: &Arc<Segment>,
+    group: &[Item<'_>],
+    now_ms: Option<i64>,
+) -> Result<(), LogError> {
     let mut slices: Vec<IoSlice<'_>> = group
         .iter()
         .flat_map(|item| [item.head, item.payload])
@@ -303,6 +324,7 @@ fn write_group(log: &mut Log, last: &Arc<Segment>, group: &[Item<'_>]) -> Result
     for item in group {
         let stored = Stored { position, length: item.length, header: item.header };
         if let Index::Growing(index) = &mut *last.index_mut() {
+            index.age_mut().begin(item.header.max_timestamp, now_ms);
             index.add(last.base, &stored, log.config.index_interval_bytes);
         }
         if let Some(aborted) = log.producers.observe(&item.header, item.payload) {

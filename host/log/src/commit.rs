@@ -40,4 +40,7 @@ pub struct Commit<'a> {
     pub source: Option<SourcePosition>,
     /// An epoch to be shown at least; epochs of entries and batches raise it by themselves. `None` leaves that to them.
     pub shown_epoch: Option<i32>,
+    /// The wall clock, milliseconds since 1970: `segment.ms` counts by it in a segment whose first batch has no timestamp,
+    /// and not at all without it.
+    pub now_ms: Option<i64>,
 }

@@ -22,6 +22,13 @@ pub struct Config {
     pub topic_id: (u64, u64),
     /// `segment.bytes`: a batch that would make a segment larger begins a new one.
     pub segment_bytes: u32,
+    /// `segment.ms`: a batch begins a new segment where its largest timestamp lies more than this after that of the
+    /// segment's first batch. Without a timestamp there the wall clock counts, from the segment's creation on.
+    pub segment_ms: i64,
+    /// `segment.jitter.ms`: `segment.ms` is shorter by up to this, by another part for each segment.
+    pub segment_jitter_ms: i64,
+    /// `segment.index.bytes`: a batch begins a new segment where an index file of the last one has no room for more.
+    pub segment_index_bytes: u32,
     /// `index.interval.bytes`: bytes of log between two index entries.
     pub index_interval_bytes: u32,
     /// When a batch counts as written.
@@ -31,6 +38,10 @@ pub struct Config {
 impl Config {
     /// Kafka's default `segment.bytes`: 1 GiB.
     pub const SEGMENT_BYTES: u32 = 1 << 30;
+    /// Kafka's default `segment.ms`: a week.
+    pub const SEGMENT_MS: i64 = 7 * 24 * 3_600 * 1_000;
+    /// Kafka's default `segment.index.bytes`: 10 MiB.
+    pub const SEGMENT_INDEX_BYTES: u32 = 10 << 20;
     /// Kafka's default `index.interval.bytes`.
     pub const INDEX_INTERVAL_BYTES: u32 = 4096;
 }
@@ -41,6 +52,9 @@ impl Default for Config {
             exact: false,
             topic_id: (0, 0),
             segment_bytes: Self::SEGMENT_BYTES,
+            segment_ms: Self::SEGMENT_MS,
+            segment_jitter_ms: 0,
+            segment_index_bytes: Self::SEGMENT_INDEX_BYTES,
             index_interval_bytes: Self::INDEX_INTERVAL_BYTES,
             flush: Flush::Always,
         }

@@ -29,9 +29,19 @@ struct OffsetEntry {
     position: i32,
 }
 
+/// When a segment began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Age {
+    /// Largest timestamp of its first batch.
+    first: Option<i64>,
+    /// The wall clock when it was created, as far as is known.
+    created_ms: Option<i64>,
+}
+
 /// Indexes that still grow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Growing {
+    age: Age,
     offsets: Vec<OffsetEntry>,
     times: Vec<TimeEntry>,
     /// The largest timestamp so far.
@@ -42,6 +52,7 @@ pub(crate) struct Growing {
 /// How far [`Growing`] was, to go back there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
+    age: Age,
     offsets: usize,
     times: usize,
     latest: Option<TimeEntry>,
@@ -59,12 +70,29 @@ pub(crate) struct Sealed {
     latest: Option<TimeEntry>,
 }
 
+impl Age {
+    /// Without a first batch yet, `timestamp` is that of the first.
+    pub(crate) fn begin(&mut self, timestamp: i64, created_ms: Option<i64>) {
+        self.first.get_or_insert(timestamp);
+        self.created_ms = self.created_ms.or(created_ms);
+    }
+
+    /// How long the segment has been growing when a batch with this largest timestamp comes.
+    pub(crate) fn at(&self, timestamp: i64, now_ms: Option<i64>) -> Option<i64> {
+        match self.first.filter(|first| *first >= 0) {
+            Some(first) => Some(timestamp.saturating_sub(first)),
+            None => Some(now_ms?.saturating_sub(self.created_ms?)),
+        }
+    }
+}
+
 impl Growing {
     /// Takes note of a batch of a segment that begins at `base`; its last offset is within reach of relative offsets.
     pub(crate) fn add(&mut self, base: i64, stored: &Stored, interval: u32) {
         let Some(offset) = relative(base, stored.last_offset()) else { return };
         let Ok(position) = i32::try_from(stored.position) else { return };
         let timestamp = stored.header.max_timestamp;
+        self.age.first.get_or_insert(timestamp);
         if timestamp > self.latest.map_or(-1, |latest| latest.timestamp) {
             self.latest = Some(TimeEntry { timestamp, offset });
         }
@@ -78,10 +106,11 @@ impl Growing {
 
     pub(crate) fn mark(&self) -> Mark {
         let (offsets, times) = (self.offsets.len(), self.times.len());
-        Mark { offsets, times, latest: self.latest, bytes_since_entry: self.bytes_since_entry }
+        Mark { age: self.age, offsets, times, latest: self.latest, bytes_since_entry: self.bytes_since_entry }
     }
 
     pub(crate) fn go_back(&mut self, mark: &Mark) {
+        self.age = mark.age;
         self.offsets.truncate(mark.offsets);
         self.times.truncate(mark.times);
         self.latest = mark.latest;
@@ -103,6 +132,23 @@ impl Growing {
 
     pub(crate) fn latest(&self) -> Option<TimeEntry> {
         self.latest
+    }
+
+    pub(crate) fn age(&self) -> Age {
+        self.age
+    }
+
+    pub(crate) fn age_mut(&mut self) -> &mut Age {
+        &mut self.age
+    }
+
+    /// How many batches can still be added until an index file of `bytes` is full; the last entry of the time index is
+    /// kept for the end of the segment.
+    pub(crate) fn room(&self, bytes: u32) -> usize {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let offsets = (bytes / OFFSET_ENTRY_LEN).saturating_sub(self.offsets.len());
+        let times = (bytes / TIME_ENTRY_LEN).saturating_sub(1).saturating_sub(self.times.len());
+        offsets.min(times)
     }
 
     /// Writes both files as they are now, durably.
@@ -153,7 +199,8 @@ impl Growing {
             return Ok(None);
         }
         let latest = times.last().copied();
-        Ok(Some(Self { offsets, times, latest, bytes_since_entry: log_len.saturating_sub(last) }))
+        let age = Age::default();
+        Ok(Some(Self { age, offsets, times, latest, bytes_since_entry: log_len.saturating_sub(last) }))
     }
 
     fn add_time(&mut self) {

@@ -13,7 +13,7 @@ use crate::segment::{Names, Segment};
 use crate::source::SourceFile;
 use crate::view::Published;
 use crate::{
-    ApplyError, Commit, Config, Flush, Io, LogError, LogReader, SourcePosition, View, compare, open, snapshot,
+    ApplyError, Commit, Config, Io, LogError, LogReader, SourcePosition, View, compare, open, snapshot,
 };
 
 /// What a start found and did.
@@ -226,14 +226,10 @@ impl Log {
         crate::append::promote(self, epoch_floor)
     }
 
-    /// Changes when batches count as written.
-    pub fn set_flush(&mut self, flush: Flush) {
-        self.config.flush = flush;
-    }
-
-    /// Changes `segment.bytes` for segments to come.
-    pub fn set_segment_bytes(&mut self, segment_bytes: u32) {
-        self.config.segment_bytes = segment_bytes;
+    /// Takes over all settings but those that a log is opened with for good, `exact` and `topic_id`.
+    pub fn configure(&mut self, config: &Config) {
+        let (exact, topic_id) = (self.config.exact, self.config.topic_id);
+        self.config = Config { exact, topic_id, ..config.clone() };
     }
 
     /// Why the partition is offline.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use verbatim_batch::{crc32c, crc32c_append};
+
 use crate::checked::remove_file;
 use crate::index::Sealed;
 use crate::log::Log;
@@ -29,6 +31,15 @@ impl Log {
         self.segments.push(create_segment(&*self.io, &self.folder, base)?);
         self.dirty = false;
         Ok(())
+    }
+
+    /// How long the segment that begins at `base` may grow: `segment.ms` without its part of `segment.jitter.ms`, which is
+    /// the same after a restart.
+    pub(crate) fn segment_ms(&self, base: i64) -> i64 {
+        let (longest, jitter) = (self.config.segment_ms, self.config.segment_jitter_ms);
+        let name = self.folder.file_name().unwrap_or_default().as_encoded_bytes();
+        let chosen = i64::from(crc32c_append(crc32c(name), &base.to_be_bytes()));
+        longest.saturating_sub(chosen.checked_rem(jitter.min(longest)).unwrap_or(0).max(0))
     }
 
     /// After a commit: sealed segments give their indexes back to the disk, segments that are not used any more go. A
