@@ -47,30 +47,62 @@ pub async fn read<R: AsyncRead + Unpin>(
     reader: &mut R,
     bytes_max: usize,
 ) -> Result<Option<Bytes>, FrameError> {
-    let Some(length) = read_length(reader, bytes_max).await? else { return Ok(None) };
-    read_body(reader, length).await.map(Some)
-}
-
-/// Reads a frame's length; `None` if the peer closed before its first byte.
-pub(crate) async fn read_length<R: AsyncRead + Unpin>(
-    reader: &mut R,
-    bytes_max: usize,
-) -> Result<Option<usize>, FrameError> {
-    let mut length = [0_u8; LENGTH_BYTES];
-    let mut received = 0;
-    while let Some(rest) = length.get_mut(received..).filter(|rest| !rest.is_empty()) {
-        match reader.read(rest).await? {
-            0 if received == 0 => return Ok(None),
-            0 => return Err(FrameError::Cut { received, expected: LENGTH_BYTES }),
-            count => received = received.saturating_add(count),
+    let mut length = Length::default();
+    loop {
+        match length.read(reader, bytes_max).await? {
+            LengthRead::Closed => return Ok(None),
+            LengthRead::Begun => {}
+            LengthRead::Whole(length) => return read_body(reader, length).await.map(Some),
         }
     }
-    let length = i32::from_be_bytes(length);
-    usize::try_from(length)
-        .ok()
-        .filter(|bytes| *bytes <= bytes_max)
-        .map(Some)
-        .ok_or(FrameError::Length { length, limit: bytes_max })
+}
+
+/// A frame's length on its way in. What has come of it outlives a reader that is dropped in the middle.
+#[derive(Debug, Default)]
+pub(crate) struct Length {
+    bytes: [u8; LENGTH_BYTES],
+    received: usize,
+}
+
+/// What a read of a length came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LengthRead {
+    /// The peer closed between frames.
+    Closed,
+    /// Some of it is here.
+    Begun,
+    /// The frame has so many bytes.
+    Whole(usize),
+}
+
+impl Length {
+    /// True if some of it has come.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.received > 0
+    }
+
+    /// Reads once.
+    pub(crate) async fn read<R: AsyncRead + Unpin>(
+        &mut self,
+        reader: &mut R,
+        bytes_max: usize,
+    ) -> Result<LengthRead, FrameError> {
+        let rest = self.bytes.get_mut(self.received..).unwrap_or_default();
+        match reader.read(rest).await? {
+            0 if self.received == 0 => return Ok(LengthRead::Closed),
+            0 => return Err(FrameError::Cut { received: self.received, expected: LENGTH_BYTES }),
+            count => self.received = self.received.saturating_add(count),
+        }
+        if self.received < LENGTH_BYTES {
+            return Ok(LengthRead::Begun);
+        }
+        let length = i32::from_be_bytes(self.bytes);
+        usize::try_from(length)
+            .ok()
+            .filter(|bytes| *bytes <= bytes_max)
+            .map(LengthRead::Whole)
+            .ok_or(FrameError::Length { length, limit: bytes_max })
+    }
 }
 
 /// Reads a frame's bytes, doubling the buffer as it fills.
@@ -91,17 +123,17 @@ pub(crate) fn growth(body: &BytesMut, length: usize) -> usize {
     body.len().max(FIRST_BYTES).min(length.saturating_sub(body.len()))
 }
 
-/// Reads once into the room there is, never beyond the frame's end.
+/// Reads once into the room there is, never beyond the frame's end; how many bytes came.
 pub(crate) async fn read_some<R: AsyncRead + Unpin>(
     reader: &mut R,
     body: &mut BytesMut,
     length: usize,
-) -> Result<(), FrameError> {
+) -> Result<usize, FrameError> {
     let room = length.saturating_sub(body.len()).min(body.capacity().saturating_sub(body.len()));
     let mut window = (&mut *body).limit(room);
     match reader.read_buf(&mut window).await? {
         0 => Err(FrameError::Cut { received: body.len(), expected: length }),
-        _ => Ok(()),
+        count => Ok(count),
     }
 }
 

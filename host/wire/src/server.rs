@@ -10,10 +10,27 @@
 //! shape closes the connection after the answers before it went out, with one warning that names the peer and the
 //! field. The one thing the protocol can answer, an unknown ApiVersions version, is answered (KIP-511).
 //!
-//! **Memory.** Request bytes beyond the first 16 KiB of a connection, and what decoding them allocates, are drawn from one
-//! budget for the whole server, as they arrive and until the answer is written.
+//! **Memory.** Request bytes, what decoding them allocates, and answers that their reader does not take at once are counted,
+//! as they come and until the answer is written. A connection has 16 KiB of its own; what is beyond is drawn from one budget
+//! for the whole server, of which no connection gets more than is left for the others. Fetch answers alone are bounded by
+//! the service, before it reads them. A connection that has nothing under way holds no buffer.
+//!
+//! **Back-pressure.** Who has too much under way, in number or bytes, is not read from until some of it is answered. A
+//! connection is closed only if it is silent for too long, inside a frame, before its first request or between requests;
+//! if it does not take its answers; or if there is still no room for its request after a while.
+//!
+//! **Lines.** What is closed or refused is told in one line with peer and reason; of a flood only some, with the number of the
+//! others.
 
+mod account;
+mod config;
 mod connection;
+mod doors;
+mod ended;
+mod notices;
+mod pace;
+mod reading;
+mod writing;
 
 use std::future::Future;
 use std::io;
@@ -22,56 +39,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
+use self::account::Budget;
+pub use self::config::{Config, ConfigError};
+use self::doors::Doors;
+use self::notices::Notices;
 use crate::api::{ApiKey, Request, Response};
-use crate::frame::FRAME_BYTES_MAX;
 use crate::request::RequestHead;
-use crate::shape::Limits;
-
-/// Limits of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
-    /// Connections at a time; one more is closed at once.
-    pub connections_max: usize,
-    /// Admitted and unanswered requests of one connection; then it is not read from.
-    pub in_flight_max: usize,
-    /// The largest frame taken, in bytes (Kafka's `socket.request.max.bytes`).
-    pub request_bytes_max: usize,
-    /// Request bytes held by all connections together; raised to `request_bytes_max` if lower.
-    pub buffered_bytes_max: usize,
-    /// How long a connection may be silent between requests (Kafka's `connections.max.idle.ms`).
-    pub idle_max: Duration,
-    /// How long a peer may neither send inside a frame nor take an answer.
-    pub stall_max: Duration,
-    /// How long a request may wait for room among `buffered_bytes_max`. Short, because it may hold some itself.
-    pub room_wait_max: Duration,
-    /// How long a connection may be muted at most, whatever the service says.
-    pub mute_max: Duration,
-    /// How long requests may take to finish after a shutdown was asked for.
-    pub drain_max: Duration,
-    /// Bounds of a single request.
-    pub limits: Limits,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            connections_max: 1_000,
-            in_flight_max: 64,
-            request_bytes_max: FRAME_BYTES_MAX,
-            buffered_bytes_max: 256 * 1024 * 1024,
-            idle_max: Duration::from_secs(600),
-            stall_max: Duration::from_secs(30),
-            room_wait_max: Duration::from_secs(5),
-            mute_max: Duration::from_secs(30),
-            drain_max: Duration::from_secs(10),
-            limits: Limits::REQUEST,
-        }
-    }
-}
 
 /// Who asks, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,8 +131,9 @@ impl Server {
     /// Binds the address. Port 0 takes a free one; see [`Server::local_addr`].
     ///
     /// # Errors
-    /// What the operating system says to the bind.
+    /// What the operating system says to the bind; limits that do not fit together are `InvalidInput`.
     pub async fn bind(address: impl ToSocketAddrs, config: Config) -> io::Result<Self> {
+        config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         Ok(Self { listener: TcpListener::bind(address).await?, config })
     }
 
@@ -184,7 +163,9 @@ impl Server {
                         admit_connection(&mut connections, &shared, stream, peer, stopped.clone());
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "accepting a connection failed");
+                        if let Some(unsaid) = shared.notices.next() {
+                            tracing::warn!(%error, unsaid, "accepting a connection failed");
+                        }
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
@@ -199,21 +180,27 @@ impl Server {
 
 /// The pause after a failed accept, so that a lack of file descriptors does not become a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Bytes a permit of the budget stands for.
-pub(crate) const PERMIT_BYTES: usize = 1024;
+/// When a silent peer is asked whether it is still there, how often, and how many times before it is given up: one whose
+/// machine is gone frees its place before it has been idle for too long.
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(60))
+    .with_interval(Duration::from_secs(10))
+    .with_retries(5);
 
 /// What all connections of a server share.
 struct Shared<S> {
     config: Config,
     service: Arc<S>,
-    budget: Arc<Semaphore>,
+    budget: Arc<Budget>,
+    doors: Arc<Doors>,
+    notices: Notices,
 }
 
 impl<S> Shared<S> {
     fn new(config: Config, service: Arc<S>) -> Self {
-        let bytes = config.buffered_bytes_max.max(config.request_bytes_max);
-        let permits = (bytes / PERMIT_BYTES).saturating_add(1).min(Semaphore::MAX_PERMITS);
-        Self { config, service, budget: Arc::new(Semaphore::new(permits)) }
+        let budget = Arc::new(Budget::new(config.in_flight_bytes_max));
+        let doors = Arc::new(Doors::new(config.connections_max, config.connections_per_ip_max));
+        Self { config, service, budget, doors, notices: Notices::new() }
     }
 }
 
@@ -224,15 +211,22 @@ fn admit_connection<S: Service>(
     peer: SocketAddr,
     stopped: watch::Receiver<bool>,
 ) {
-    let limit = shared.config.connections_max;
-    if connections.len() >= limit {
-        tracing::warn!(%peer, limit, "connection refused: as many connections as allowed are open");
-        return;
-    }
+    let ticket = match shared.doors.enter(peer.ip()) {
+        Ok(ticket) => ticket,
+        Err(error) => {
+            if let Some(unsaid) = shared.notices.next() {
+                tracing::warn!(%peer, %error, unsaid, "connection refused");
+            }
+            return;
+        }
+    };
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "TCP_NODELAY could not be set");
     }
-    connections.spawn(connection::serve(Arc::clone(shared), stream, peer, stopped));
+    if let Err(error) = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE) {
+        tracing::debug!(%peer, %error, "SO_KEEPALIVE could not be set");
+    }
+    connections.spawn(connection::serve(Arc::clone(shared), stream, peer, ticket, stopped));
 }
 
 async fn drain(mut connections: JoinSet<()>, drain_max: Duration) {

@@ -2,101 +2,25 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, oneshot};
 use verbatim_wire::client::{ClientConfig, ClientError, Connection};
 use verbatim_wire::messages::{
-    ApiVersionsRequest, DescribeClusterRequest, ListOffsetsRequest, ListOffsetsResponse, MetadataRequest,
-    MetadataResponse, ProduceRequest, ProduceResponse,
+    ApiVersionsRequest, DescribeClusterRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest,
+    ProduceResponse,
 };
 use verbatim_wire::protocol::StrBytes;
-use verbatim_wire::server::{Config, Reply, ReplyFuture, RequestContext, Server, Service};
+use verbatim_wire::server::Config;
 use verbatim_wire::{ApiKey, ErrorCode, Request, Response, frame, request, response};
 
-/// Answers Metadata with a running number, ListOffsets of isolation level 1 only once told to, Produce by its acks.
-#[derive(Default)]
-struct Stub {
-    admitted: AtomicUsize,
-    release: Arc<Notify>,
-    arrived: Notify,
-}
+mod peers;
+mod stub;
 
-impl Service for Stub {
-    async fn admit(&self, context: RequestContext, request: Request) -> ReplyFuture {
-        let number = self.admitted.fetch_add(1, Ordering::SeqCst);
-        assert_eq!(context.head.key, request.key());
-        self.arrived.notify_one();
-        match request {
-            Request::Metadata(_) => {
-                let body =
-                    MetadataResponse::default().with_controller_id(i32::try_from(number).unwrap().into());
-                ready(Reply::Answer(body.into()))
-            }
-            Request::Produce(body) if body.acks == 0 && body.timeout_ms == 0 => ready(Reply::Silent),
-            Request::Produce(body) if body.acks == 0 => {
-                ready(Reply::Close { reason: "acks = 0 failed".to_owned() })
-            }
-            Request::Produce(_) => ready(Reply::Answer(ProduceResponse::default().into())),
-            Request::ListOffsets(body) if body.isolation_level == 1 => {
-                let release = Arc::clone(&self.release);
-                Box::pin(async move {
-                    release.notified().await;
-                    Reply::Answer(ListOffsetsResponse::default().into())
-                })
-            }
-            Request::ListOffsets(_) => ready(Reply::Answer(ListOffsetsResponse::default().into())),
-            Request::ApiVersions(_) => {
-                ready(Reply::Answer(response::api_versions(|key| self.serves(key)).into()))
-            }
-            other => panic!("{:?} is not served", other.key()),
-        }
-    }
-
-    fn serves(&self, key: ApiKey) -> bool {
-        key != ApiKey::DescribeCluster
-    }
-}
-
-fn ready(reply: Reply) -> ReplyFuture {
-    Box::pin(std::future::ready(reply))
-}
-
-struct Running {
-    address: SocketAddr,
-    stub: Arc<Stub>,
-    stop: oneshot::Sender<()>,
-    done: tokio::task::JoinHandle<()>,
-}
-
-impl Running {
-    /// Waits until the service has seen so many requests.
-    async fn admitted(&self, count: usize) {
-        while self.stub.admitted.load(Ordering::SeqCst) < count {
-            self.stub.arrived.notified().await;
-        }
-    }
-}
-
-async fn start(config: Config) -> Running {
-    let server = Server::bind("127.0.0.1:0", config).await.unwrap();
-    let address = server.local_addr().unwrap();
-    let stub = Arc::new(Stub::default());
-    let (stop, stopped) = oneshot::channel();
-    let shutdown = async { drop(stopped.await) };
-    let done = tokio::spawn(server.run(Arc::clone(&stub), shutdown));
-    Running { address, stub, stop, done }
-}
-
-async fn connect(running: &Running) -> Connection {
-    Connection::connect(running.address, ClientConfig::default()).await.unwrap()
-}
+use stub::*;
 
 #[tokio::test]
 async fn a_client_learns_the_versions_and_asks_in_the_highest() {
@@ -207,7 +131,8 @@ async fn one_connection_too_many_is_closed_at_once() {
 async fn a_request_that_finds_no_room_is_refused_and_room_comes_back() {
     let config = Config {
         request_bytes_max: 64 * 1024,
-        buffered_bytes_max: 64 * 1024,
+        in_flight_bytes_per_connection_max: 64 * 1024,
+        in_flight_bytes_max: 128 * 1024,
         room_wait_max: Duration::from_millis(100),
         ..Config::default()
     };
