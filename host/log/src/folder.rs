@@ -2,16 +2,14 @@
 //!
 //! A *checked file* is one line, `#verbatim <kind> version=<n> length=<bytes> crc32c=<hex>`, and the content as it is.
 
-use std::io::{Read, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, flock};
-
 pub use crate::checked::{atomic_replace, read_checked};
 
-use crate::checked::{remove_file, sync_parent};
-use crate::{Io, LogError};
+use crate::checked::{read_whole, remove_file, sync_parent};
+use crate::{Io, Lock, LogError};
 
 /// The newest data folder layout that is understood.
 pub const FORMAT_VERSION: u32 = 1;
@@ -24,8 +22,7 @@ const LOCK_FILE: &str = ".lock";
 /// A data folder held by this process; dropping it lets go.
 pub struct DataFolder {
     path: PathBuf,
-    /// The lock is the open file's.
-    _lock: std::fs::File,
+    _lock: Lock,
 }
 
 impl DataFolder {
@@ -35,7 +32,7 @@ impl DataFolder {
     /// [`LogError::Locked`] where another process holds it, [`LogError::Newer`] where its layout is newer.
     pub fn open(path: &Path, io: Arc<dyn Io>) -> Result<Self, LogError> {
         io.create_folder(path).map_err(LogError::io("create the folder", path))?;
-        let lock = take_lock(path)?;
+        let lock = take_lock(&*io, path)?;
         let format = path.join(FORMAT_FILE);
         if read_checked(&*io, &format, FORMAT_KIND, FORMAT_VERSION)?.is_none() {
             atomic_replace(&*io, &format, FORMAT_KIND, FORMAT_VERSION, b"")?;
@@ -63,7 +60,7 @@ impl DataFolder {
 /// What failed.
 pub fn remove_partition(io: &dyn Io, folder: &Path) -> Result<(), LogError> {
     let names = match io.list(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         names => names.map_err(LogError::io("list", folder))?,
     };
     remove_file(io, &folder.join(crate::facts::FILE))?;
@@ -75,22 +72,14 @@ pub fn remove_partition(io: &dyn Io, folder: &Path) -> Result<(), LogError> {
     sync_parent(io, folder)
 }
 
-fn take_lock(folder: &Path) -> Result<std::fs::File, LogError> {
+fn take_lock(io: &dyn Io, folder: &Path) -> Result<Lock, LogError> {
     let path = folder.join(LOCK_FILE);
-    let mut options = std::fs::OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(&path).map_err(LogError::io("open", &path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let mut text = String::new();
-            let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            Err(LogError::Locked { folder: folder.to_owned(), pid })
+    io.lock(&path).map_err(|error| {
+        if error.kind() != ErrorKind::WouldBlock {
+            return LogError::io("lock", &path)(error);
         }
-        locked => {
-            locked.map_err(|error| LogError::io("lock", &path)(error.into()))?;
-            let write = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-            write.map_err(LogError::io("write", &path))?;
-            Ok(file)
-        }
-    }
+        let text = read_whole(io, &path).ok().flatten().unwrap_or_default();
+        let pid = String::from_utf8_lossy(&text).trim().parse().ok();
+        LogError::Locked { folder: folder.to_owned(), pid }
+    })
 }

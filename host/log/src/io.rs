@@ -1,6 +1,7 @@
 //! The few file operations a log needs, behind traits so that a test can fail, tear or drop the N-th of them.
 
-use std::io::{IoSlice, Result};
+use std::any::Any;
+use std::io::{IoSlice, Result, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,12 +17,17 @@ pub trait Io: Send + Sync {
     /// # Errors
     /// As the operating system says.
     fn open_read(&self, path: &Path) -> Result<Arc<dyn File>>;
-    /// Names of the files in a folder, in no order.
+    /// Takes the lock of a file, which is made if it is not there and then holds the process's id as text.
+    ///
+    /// # Errors
+    /// `WouldBlock` where somebody holds it; else as the operating system says.
+    fn lock(&self, path: &Path) -> Result<Lock>;
+    /// Names of the files and folders in a folder, in no order.
     ///
     /// # Errors
     /// As the operating system says.
     fn list(&self, folder: &Path) -> Result<Vec<String>>;
-    /// Makes a folder and those above it.
+    /// Makes a folder and those above it, and the names of all that were missing durable.
     ///
     /// # Errors
     /// As the operating system says.
@@ -47,6 +53,9 @@ pub trait Io: Send + Sync {
     /// As the operating system says.
     fn sync_folder(&self, folder: &Path) -> Result<()>;
 }
+
+/// A lock, held until it is dropped or the process ends.
+pub type Lock = Box<dyn Any + Send + Sync>;
 
 /// An open file.
 #[expect(clippy::len_without_is_empty, reason = "a file's length, not a collection's")]
@@ -76,6 +85,13 @@ pub trait File: Send + Sync {
     /// # Errors
     /// As the operating system says.
     fn sync(&self) -> Result<()>;
+    /// When it was last written, milliseconds since 1970; `None` where that is not known.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn modified_ms(&self) -> Result<Option<i64>> {
+        Ok(None)
+    }
 }
 
 /// The operating system's file system.
@@ -95,6 +111,16 @@ impl Io for DiskIo {
         Ok(Arc::new(DiskFile(std::fs::File::open(path)?)))
     }
 
+    fn lock(&self, path: &Path) -> Result<Lock> {
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+        file.set_len(0)?;
+        writeln!(file, "{}", std::process::id())?;
+        // The lock is the open file's.
+        Ok(Box::new(file))
+    }
+
     fn list(&self, folder: &Path) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(folder)? {
@@ -106,8 +132,9 @@ impl Io for DiskIo {
     }
 
     fn create_folder(&self, folder: &Path) -> Result<()> {
+        let missing = folder.ancestors().take_while(|folder| !folder.exists()).count().max(1);
         std::fs::create_dir_all(folder)?;
-        folder.parent().map_or(Ok(()), |parent| self.sync_folder(parent))
+        folder.ancestors().skip(1).take(missing).try_for_each(|parent| self.sync_folder(parent))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -149,6 +176,11 @@ impl File for DiskFile {
 
     fn sync(&self) -> Result<()> {
         Ok(rustix::fs::fdatasync(&self.0)?)
+    }
+
+    fn modified_ms(&self) -> Result<Option<i64>> {
+        let since = self.0.metadata()?.modified()?.duration_since(std::time::UNIX_EPOCH);
+        Ok(since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Random requests, judged and carried out twice: by the in-memory broker, and by a partition with a real log. After each,
 //! verdicts and everything that can be seen of the two must be the same.
 
-mod disk;
 #[path = "../../../harness/tests/conformance/tape.rs"]
 mod tape;
 mod twins;

@@ -1,12 +1,10 @@
 //! A disk that fails: a clear error for the partition, nothing half-written, and nobody else notices.
 
-use std::io::{Error, IoSlice, Result};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use verbatim_log::{DiskIo, File, Io};
+use verbatim_test_disk::{Fault, Kind, Operation, SimDisk};
 
 use crate::support::{Fetch, Host, batch, order, told};
 
@@ -18,90 +16,26 @@ struct Faults {
     flushes: AtomicBool,
 }
 
-struct Faulty(Arc<Faults>);
-
-struct FaultyFile {
-    inner: Arc<dyn File>,
-    faults: Arc<Faults>,
-}
-
-impl Faulty {
-    fn wrapped(&self, path: &Path, inner: Arc<dyn File>) -> Arc<dyn File> {
-        let segment = path.extension().is_some_and(|extension| extension == "log");
-        let bad = path.parent().is_some_and(|folder| folder.ends_with("bad-0"));
-        if segment && bad { Arc::new(FaultyFile { inner, faults: Arc::clone(&self.0) }) } else { inner }
-    }
-}
-
-impl Io for Faulty {
-    fn open(&self, path: &Path, create: bool) -> Result<Arc<dyn File>> {
-        Ok(self.wrapped(path, DiskIo.open(path, create)?))
+impl Faults {
+    /// A disk with these faults.
+    fn disk(self: &Arc<Self>) -> Arc<SimDisk> {
+        let disk = SimDisk::default();
+        let faults = Arc::clone(self);
+        disk.set_rule(move |operation| faults.of(operation));
+        Arc::new(disk)
     }
 
-    fn open_read(&self, path: &Path) -> Result<Arc<dyn File>> {
-        Ok(self.wrapped(path, DiskIo.open_read(path)?))
+    fn of(&self, operation: &Operation<'_>) -> Option<Fault> {
+        let segment = operation.path.extension().is_some_and(|extension| extension == "log");
+        let bad = operation.path.parent().is_some_and(|folder| folder.ends_with("bad-0"));
+        let (fails, fault) = match operation.kind {
+            Kind::Write => (&self.writes, Fault::Tear),
+            Kind::SetLength => (&self.cuts, Fault::Fail),
+            Kind::Sync => (&self.flushes, Fault::Fail),
+            _ => return None,
+        };
+        (segment && bad && fails.load(Ordering::SeqCst)).then_some(fault)
     }
-
-    fn list(&self, folder: &Path) -> Result<Vec<String>> {
-        DiskIo.list(folder)
-    }
-
-    fn create_folder(&self, folder: &Path) -> Result<()> {
-        DiskIo.create_folder(folder)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        DiskIo.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        DiskIo.remove(path)
-    }
-
-    fn remove_folder(&self, folder: &Path) -> Result<()> {
-        DiskIo.remove_folder(folder)
-    }
-
-    fn sync_folder(&self, folder: &Path) -> Result<()> {
-        DiskIo.sync_folder(folder)
-    }
-}
-
-impl File for FaultyFile {
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-
-    fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize> {
-        self.inner.read_at(buffer, position)
-    }
-
-    fn write_at(&self, slices: &[IoSlice<'_>], position: u64) -> Result<usize> {
-        if !self.faults.writes.load(Ordering::SeqCst) {
-            return self.inner.write_at(slices, position);
-        }
-        // A torn write: most of the bytes arrive, one at a time, and the last ones do not.
-        let left: usize = slices.iter().map(|slice| slice.len()).sum();
-        let first = slices.iter().find_map(|slice| slice.first());
-        match first.filter(|_| left > 20) {
-            Some(byte) => self.inner.write_at(&[IoSlice::new(&[*byte])], position),
-            None => Err(Error::other("the disk fails")),
-        }
-    }
-
-    fn set_len(&self, length: u64) -> Result<()> {
-        fails(&self.faults.cuts)?;
-        self.inner.set_len(length)
-    }
-
-    fn sync(&self) -> Result<()> {
-        fails(&self.faults.flushes)?;
-        self.inner.sync()
-    }
-}
-
-fn fails(fault: &AtomicBool) -> Result<()> {
-    if fault.load(Ordering::SeqCst) { Err(Error::other("the disk fails")) } else { Ok(()) }
 }
 
 fn set(fault: &AtomicBool, on: bool) {
@@ -111,7 +45,7 @@ fn set(fault: &AtomicBool, on: bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_write_leaves_the_partition_as_it_was() {
     let faults = Arc::<Faults>::default();
-    let host = Host::on(Arc::new(Faulty(Arc::clone(&faults)))).await;
+    let host = Host::on(faults.disk()).await;
     host.exact("bad", &[]).await;
     let first = batch(10, 3, &["a"]);
     host.write("bad", &first, &order((0, -1), (11, 3))).await;
@@ -142,7 +76,7 @@ async fn a_failed_flush_is_never_acknowledged_and_takes_the_partition_offline() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_flush_is_answered_with_a_tag_too() {
     let faults = Arc::<Faults>::default();
-    let host = Host::on(Arc::new(Faulty(Arc::clone(&faults)))).await;
+    let host = Host::on(faults.disk()).await;
     host.exact("bad", &[]).await;
     host.write("bad", &batch(10, 3, &["a"]), &order((0, -1), (11, 3))).await;
     set(&faults.flushes, true);
@@ -154,7 +88,7 @@ async fn a_failed_flush_is_answered_with_a_tag_too() {
 
 async fn offline_until_restart(fault: impl Fn(&Faults, bool)) {
     let faults = Arc::<Faults>::default();
-    let host = Host::on(Arc::new(Faulty(Arc::clone(&faults)))).await;
+    let host = Host::on(faults.disk()).await;
     host.create("bad", 1, &[]).await;
     host.create("good", 1, &[]).await;
     let kept = batch(0, 0, &["kept"]);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tempfile::TempDir;
 use verbatim_batch::{BatchBuilder, NewRecord};
 use verbatim_broker::{Broker, Config, Judges, NativeJudges};
-use verbatim_log::Io;
+use verbatim_log::{DiskIo, Io};
 use verbatim_policy::ExactMirroring;
 use verbatim_wire::client::{ClientConfig, Connection};
 use verbatim_wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
@@ -40,6 +40,7 @@ pub(crate) const SUBTRACT: i8 = 3;
 /// A running broker and a connection to it.
 pub(crate) struct Host {
     folder: TempDir,
+    io: Arc<dyn Io>,
     judges: Arc<dyn Judges>,
     broker: Broker,
     pub(crate) client: Connection,
@@ -53,17 +54,16 @@ impl Host {
     pub(crate) async fn with(judges: Arc<dyn Judges>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (broker, client) = start(folder.path().join("data"), Arc::clone(&judges)).await;
-        Self { folder, judges, broker, client }
+        Self { folder, io: Arc::new(DiskIo), judges, broker, client }
     }
 
-    /// On another file system, until it is restarted.
+    /// On another file system.
     pub(crate) async fn on(io: Arc<dyn Io>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let judges: Arc<dyn Judges> = Arc::new(NativeJudges(ExactMirroring));
-        let started = Broker::start_on(io, config(folder.path().join("data")), Arc::clone(&judges));
-        let broker = started.await.unwrap();
-        let client = connect(&broker).await;
-        Self { folder, judges, broker, client }
+        let (broker, client) =
+            start_on(Arc::clone(&io), config(folder.path().join("data")), Arc::clone(&judges)).await;
+        Self { folder, io, judges, broker, client }
     }
 
     /// With another configuration, until it is restarted.
@@ -72,8 +72,9 @@ impl Host {
         let judges: Arc<dyn Judges> = Arc::new(NativeJudges(ExactMirroring));
         let mut config = config(folder.path().join("data"));
         change(&mut config);
-        let (broker, client) = start_as(config, Arc::clone(&judges)).await;
-        Self { folder, judges, broker, client }
+        let io: Arc<dyn Io> = Arc::new(DiskIo);
+        let (broker, client) = start_on(Arc::clone(&io), config, Arc::clone(&judges)).await;
+        Self { folder, io, judges, broker, client }
     }
 
     pub(crate) fn data(&self) -> PathBuf {
@@ -85,7 +86,7 @@ impl Host {
         let data = self.data();
         drop(self.client);
         self.broker.shutdown().await;
-        let (broker, client) = start(data, Arc::clone(&self.judges)).await;
+        let (broker, client) = start_on(Arc::clone(&self.io), config(data), Arc::clone(&self.judges)).await;
         Self { broker, client, ..self }
     }
 
@@ -99,7 +100,7 @@ impl Host {
     /// Starts in a folder that [`Self::stop`] left.
     pub(crate) async fn start_in((folder, judges): (TempDir, Arc<dyn Judges>)) -> Self {
         let (broker, client) = start(folder.path().join("data"), Arc::clone(&judges)).await;
-        Self { folder, judges, broker, client }
+        Self { folder, io: Arc::new(DiskIo), judges, broker, client }
     }
 
     pub(crate) async fn create(
@@ -324,15 +325,15 @@ pub(crate) fn fetch_request(asks: &[(&str, Fetch)], common: Fetch) -> FetchReque
 }
 
 async fn start(data: PathBuf, judges: Arc<dyn Judges>) -> (Broker, Connection) {
-    start_as(config(data), judges).await
+    start_on(Arc::new(DiskIo), config(data), judges).await
 }
 
 fn config(data: PathBuf) -> Config {
     Config::new(data, ([127, 0, 0, 1], 0).into())
 }
 
-async fn start_as(config: Config, judges: Arc<dyn Judges>) -> (Broker, Connection) {
-    let broker = Broker::start(config, judges).await.unwrap();
+async fn start_on(io: Arc<dyn Io>, config: Config, judges: Arc<dyn Judges>) -> (Broker, Connection) {
+    let broker = Broker::start_on(io, config, judges).await.unwrap();
     let client = connect(&broker).await;
     (broker, client)
 }

@@ -26,7 +26,7 @@ pub(crate) fn create(disk: &Disk, config: &Config) -> Log {
 }
 
 pub(crate) fn try_open(disk: &Disk, config: &Config) -> Result<(Log, Recovery), LogError> {
-    disk.kill();
+    disk.end_process();
     Log::open(Path::new(FOLDER), config.clone(), Arc::new(disk.clone()))
 }
 

@@ -7,7 +7,7 @@ use verbatim_contract::EpochEntry;
 use verbatim_log::{ApplyError, Commit, Config, Flush, Log, SourcePosition};
 
 use crate::batches::{header, marker, next, placed, plain, produced};
-use crate::disk::{Disk, Fault};
+use crate::disk::{Disk, Fault, Loss};
 use crate::model::{Model, Request, read_all};
 use crate::rng::{Rng, seeds};
 
@@ -56,7 +56,7 @@ impl World {
     fn new(seed: u64, exact: bool) -> Self {
         println!("VERBATIM_SEED={seed} exact={exact}");
         let mut rng = Rng::new(seed);
-        let (disk, folder) = (Disk::default(), PathBuf::from("/data/topic-0"));
+        let (disk, folder) = (Disk::new(seed), PathBuf::from("/data/topic-0"));
         let config = Config {
             exact,
             topic_id: (1, 2),
@@ -64,6 +64,7 @@ impl World {
             index_interval_bytes: rng.below(300) as u32,
             flush: if rng.one_in(2) { Flush::Always } else { Flush::Never },
         };
+        disk.set_short_writes(7);
         let log = Log::create(&folder, config.clone(), Arc::new(disk.clone())).unwrap();
         let model = Model::new(exact);
         let chain = vec![model.clone()];
@@ -106,10 +107,10 @@ impl World {
             end: request.end,
             start: request.start,
             source: request.source,
-            shown_epoch: None,
+            ..Commit::default()
         };
         if self.rng.one_in(3) {
-            let fault = [Fault::Fail, Fault::Tear, Fault::Stop][self.rng.below(3) as usize];
+            let fault = [Fault::Fail, Fault::Tear, Fault::Late, Fault::Stop][self.rng.below(4) as usize];
             let after = self.rng.below(25);
             self.disk.set_fault(after, fault);
             self.hint = format!("{}, {fault:?} after {after}", self.hint);
@@ -118,7 +119,7 @@ impl World {
         match result {
             Ok(()) => self.applied(&request, steps),
             Err(ApplyError::Failed { cut, .. }) => {
-                self.disk.clear_fault();
+                self.disk.clear_faults();
                 if cut.is_some() {
                     let model = steps[0].clone();
                     self.durable(model);
@@ -142,7 +143,7 @@ impl World {
     /// A stop that the request did not notice: whatever comes next would.
     fn stopped(&mut self) -> Option<u64> {
         let operations = self.disk.operations();
-        self.disk.clear_fault();
+        self.disk.clear_faults();
         verbatim_log::Io::sync_folder(&self.disk, Path::new("/data/topic-0")).err().map(|_| operations)
     }
 
@@ -194,9 +195,9 @@ impl World {
         let power = self.rng.one_in(2);
         self.hint = format!("{}, power loss {power}", self.hint);
         if power {
-            self.disk.power_loss(&mut self.rng);
+            power_loss(&mut self.rng, &self.disk);
         } else {
-            self.disk.kill();
+            self.disk.end_process();
             self.chain.drain(..self.acked);
         }
         self.acked = 0;
@@ -206,9 +207,9 @@ impl World {
             self.disk.set_fault(after, Fault::Stop);
             drop(Log::open(&self.folder, self.config.clone(), Arc::new(self.disk.clone())));
             if power && self.rng.one_in(2) {
-                self.disk.power_loss(&mut self.rng);
+                power_loss(&mut self.rng, &self.disk);
             } else {
-                self.disk.kill();
+                self.disk.end_process();
             }
         }
         self.reopen(false);
@@ -351,6 +352,11 @@ impl World {
         targets.retain(|to| *to >= start && *to <= end && whole(*to));
         targets.get(self.rng.below(targets.len() as u64) as usize).copied()
     }
+}
+
+/// Now and then the strictest one.
+fn power_loss(rng: &mut Rng, disk: &Disk) {
+    disk.power_loss(if rng.one_in(3) { Loss::Everything } else { Loss::Random });
 }
 
 fn describe(request: &Request) -> String {

@@ -16,8 +16,10 @@ fn config() -> Config {
 fn apply(log: &mut Log, request: &Request) -> Result<(), ApplyError> {
     let batches: Vec<_> = request.batches.iter().map(|batch| crate::batches::placed(batch)).collect();
     let (cut, end, start, source) = (request.cut, request.end, request.start, request.source);
-    let (entries, shown_epoch) = (&request.entries[..], None);
-    log.apply(&verbatim_log::Commit { cut, entries, batches: &batches, end, start, source, shown_epoch })
+    let entries = &request.entries[..];
+    let commit =
+        verbatim_log::Commit { cut, entries, batches: &batches, end, start, source, ..Default::default() };
+    log.apply(&commit)
 }
 
 fn applied(model: &Model, request: &Request) -> Model {
@@ -39,7 +41,7 @@ fn sweep(before: &[Request], failing: &Request, after: &Request, fault: Fault) -
         let operations = disk.operations();
         disk.set_fault(operation, fault);
         let result = apply(&mut log, failing);
-        disk.clear_fault();
+        disk.clear_faults();
         let done = disk.operations() - operations <= operation;
         let hint = format!("{fault:?} at operation {operation}, {result:?}");
         let mut states = vec![model.clone()];
@@ -104,7 +106,7 @@ fn a_request_with_everything_is_undone_wherever_it_fails() {
     };
     let after = Request { cut: Some(15), batches: vec![plain(5_000_000_020, 9, 3)], ..Request::default() };
     let appending = Request { cut: None, ..after.clone() };
-    for fault in [Fault::Fail, Fault::Tear, Fault::Stop] {
+    for fault in [Fault::Fail, Fault::Full, Fault::Tear, Fault::Late, Fault::Stop] {
         assert!(sweep(&before, &failing, &appending, fault) > 30);
         let plain_cut = Request { cut: Some(24), ..Request::default() };
         assert!(
@@ -132,7 +134,7 @@ fn a_restart_below_the_end_is_undone_wherever_it_fails() {
     ];
     let failing = Request { batches: [vec![plain(20, 1, 5)], data(25, 2, 5)].concat(), ..Request::default() };
     let after = Request { cut: Some(25), ..Request::default() };
-    for fault in [Fault::Fail, Fault::Tear, Fault::Stop] {
+    for fault in [Fault::Fail, Fault::Full, Fault::Tear, Fault::Late, Fault::Stop] {
         assert!(sweep(&before, &failing, &after, fault) > 10);
     }
 }

@@ -12,8 +12,8 @@ use verbatim_contract::{EpochEntry, Policy, Replica};
 use verbatim_engine::{Aborted, Call, Incoming, Judge as _, Memory, Native, Partition as _, Plan};
 use verbatim_log::{Commit, Config, Log, LogReader, Placed};
 use verbatim_policy::ExactMirroring;
+use verbatim_test_disk::SimDisk;
 
-use super::disk::Disk;
 use super::tape::Tape;
 use super::world::{self, Sent};
 use crate::catalogue::{State, Topic};
@@ -31,7 +31,7 @@ pub(super) struct Twins {
     /// None only while it is judged.
     partition: Option<OwnPartition>,
     judge: Native<ExactMirroring>,
-    disk: Arc<Disk>,
+    disk: Arc<SimDisk>,
     config: Config,
     topic: Arc<Topic>,
     /// Batches that were sent, to compare with what is stored.
@@ -56,7 +56,7 @@ impl Twins {
             index_interval_bytes: tape.one(&[100, 0, 4096]),
             ..Config::default()
         };
-        let disk = Arc::new(Disk::default());
+        let disk = Arc::new(SimDisk::default());
         let mut log = Log::create(Path::new(FOLDER), config.clone(), disk.clone()).unwrap();
         store(&memory, &mut log)?;
         let partition = partition(&topic, log);
