@@ -126,7 +126,8 @@ impl Shared {
         self.opened(topic, known.ok_or_else(|| ApiError::unknown_partition(&topic.name, index))?)
     }
 
-    fn opened(&self, topic: &Topic, index: u32) -> Result<Arc<Reader>, ApiError> {
+    /// A topic's partition that was opened, also one that went offline since.
+    pub(crate) fn opened(&self, topic: &Topic, index: u32) -> Result<Arc<Reader>, ApiError> {
         let partitions = self.partitions.read().unwrap_or_else(PoisonError::into_inner);
         match partitions.get(&PartitionId { topic: topic.id, index }) {
             Some(Ok(reader)) => Ok(Arc::clone(reader)),

@@ -58,6 +58,14 @@ impl LogReader {
         Arc::clone(&self.shared.load().view)
     }
 
+    /// Bytes of all segments, as they are published.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        let published = self.shared.load();
+        let lengths = (0..published.segments.len()).map(|index| published.limit(index));
+        lengths.fold(0, u64::saturating_add)
+    }
+
     /// Reads whole batches that lie below `bound`, from the one that contains `offset` on (R44), about `max_bytes` of
     /// them: never more, but for a first batch that alone is larger and is given if `min_one`. `bound` is the high
     /// watermark or the stable offset of a [`Self::view`], or anything else; it is lowered to the log's end.

@@ -11,6 +11,12 @@ use crate::shared::Shared;
 pub(super) const TOPIC: i8 = 2;
 /// Resource type of a broker.
 pub(super) const BROKER: i8 = 4;
+/// Resource type of a broker's loggers.
+pub(super) const BROKER_LOGGER: i8 = 8;
+/// Resource type of a subscription of client metrics (KIP-714).
+pub(super) const CLIENT_METRICS: i8 = 16;
+/// Resource type of a group.
+pub(super) const GROUP: i8 = 32;
 
 /// Where a value comes from: the topic.
 pub(super) const FROM_TOPIC: i8 = 1;

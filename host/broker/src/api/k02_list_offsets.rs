@@ -1,14 +1,15 @@
 //! ListOffsets, v1 to v10.
 //!
 //! - Timestamps: -1 the end (the high watermark, with read_committed the stable offset), -2 the start, -3 the record with the
-//!   largest timestamp (KIP-734), -4 the local start (the same as -2), -5 the tiered end (there is none: -1); from 0 on the
-//!   first record at or after that time.
+//!   largest timestamp (KIP-734, v7 on), -4 the local start (the same as -2, v8 on), -5 the tiered end (there is none: -1,
+//!   v9 on); from 0 on the first record at or after that time. Anything else, or one too new for the request's version, is
+//!   35, UNSUPPORTED_VERSION, for that partition, as in Kafka.
 //! - R45: the start carries the epoch that covers it, a found record its batch's epoch, the end the shown epoch. Where
 //!   nothing is found offset, timestamp and epoch are -1.
 //! - R32: a current leader epoch below or above the shown one is 74 or 75.
 //! - A partition named twice in a request is 42 the second time; so is an isolation level other than 0 and 1.
 //!
-//! Left out: other negative timestamps are 42; the timeout (v10) is not looked at.
+//! Left out: the timeout (v10) is not looked at, since nothing is tiered.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,6 +32,10 @@ const EARLIEST: i64 = -2;
 const MAX_TIMESTAMP: i64 = -3;
 const EARLIEST_LOCAL: i64 = -4;
 const LATEST_TIERED: i64 = -5;
+
+/// The stand-ins for a time, each with the first version that has it.
+const STAND_INS: [(i64, i16); 5] =
+    [(LATEST, 1), (EARLIEST, 1), (MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9)];
 
 const NOWHERE: TimestampHit = TimestampHit { offset: -1, timestamp: -1, leader_epoch: -1 };
 
@@ -57,7 +62,7 @@ pub(super) async fn handle(
                 Ok((topic, _)) if !seen.insert((topic.id, partition.partition_index)) => {
                     Err(ApiError::new(ErrorCode::InvalidRequest, "a request may name a partition once"))
                 }
-                Ok((topic, committed)) => find(shared, topic, partition, *committed).await,
+                Ok((topic, committed)) => find(shared, version, topic, partition, *committed).await,
                 Err(error) => Err(error.clone()),
             };
             partitions.push(answered(version, partition, found));
@@ -69,6 +74,7 @@ pub(super) async fn handle(
 
 async fn find(
     shared: &Shared,
+    version: i16,
     topic: &Topic,
     asked: &ListOffsetsPartition,
     committed: bool,
@@ -76,6 +82,7 @@ async fn find(
     let reader = shared.find(topic, asked.partition_index)?;
     let view = reader.view();
     super::check_leader_epoch(&view, asked.current_leader_epoch)?;
+    check_timestamp(version, asked.timestamp)?;
     let bound = if committed { view.stable_offset } else { view.high_watermark };
     match asked.timestamp {
         LATEST => Ok(TimestampHit { offset: bound, leader_epoch: view.shown_epoch, ..NOWHERE }),
@@ -83,14 +90,16 @@ async fn find(
             Ok(TimestampHit { offset: view.start, leader_epoch: start_epoch(&view), ..NOWHERE })
         }
         LATEST_TIERED => Ok(NOWHERE),
-        timestamp if timestamp >= 0 || timestamp == MAX_TIMESTAMP => {
-            search(shared, reader, timestamp, bound).await.map(|hit| hit.unwrap_or(NOWHERE))
-        }
-        other => {
-            let text = format!("timestamp must be -5 to -1 or a time, timestamp=`{other}`");
-            Err(ApiError::new(ErrorCode::InvalidRequest, text))
-        }
+        timestamp => search(shared, reader, timestamp, bound).await.map(|hit| hit.unwrap_or(NOWHERE)),
     }
+}
+
+fn check_timestamp(version: i16, timestamp: i64) -> Result<(), ApiError> {
+    if timestamp >= 0 || STAND_INS.iter().any(|(known, from)| *known == timestamp && version >= *from) {
+        return Ok(());
+    }
+    let text = format!("this timestamp means nothing in v{version}, timestamp=`{timestamp}`");
+    Err(ApiError::new(ErrorCode::UnsupportedVersion, text))
 }
 
 /// The epoch that covers the start; the first one of all if the history begins above it.

@@ -6,9 +6,10 @@
 //! - A partition that is offline has no leader (5, LEADER_NOT_AVAILABLE) and lists its replica as offline.
 //! - A topic that is named several times is described once, as in Kafka.
 //! - An unknown name is answered with 3, an unknown id with 100, an illegal name with 17.
+//! - Authorized operations (v8 on), if asked for, are all that there are; those of the cluster up to v10.
 //!
 //! Left out: topics are never created on the way (`allow_auto_topic_creation` is not looked at, as with
-//! `auto.create.topics.enable=false`); authorized operations are not told (they stay at their "not known" value).
+//! `auto.create.topics.enable=false`).
 
 use std::collections::HashSet;
 
@@ -20,6 +21,7 @@ use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse, Topi
 use kafka_protocol::protocol::StrBytes;
 use verbatim_wire::error::ErrorCode;
 
+use super::operations;
 use crate::catalogue::{self, Snapshot, Topic};
 use crate::errors::ApiError;
 use crate::shared::Shared;
@@ -28,9 +30,15 @@ pub(super) fn handle(shared: &Shared, version: i16, request: MetadataRequest) ->
     let snapshot = shared.catalogue.snapshot();
     let asked = request.topics.filter(|topics| version > 0 || !topics.is_empty());
     let topics = match asked {
-        None => snapshot.visible().map(|topic| described(shared, topic)).collect(),
+        None => snapshot.visible().map(|topic| described(shared, topic)).collect::<Vec<_>>(),
         Some(topics) => once(topics).map(|asked| find(shared, &snapshot, asked)).collect(),
     };
+    let on_topic = |topic: MetadataResponseTopic| {
+        let asked = request.include_topic_authorized_operations && topic.error_code == 0;
+        topic.with_topic_authorized_operations(operations::if_asked(asked, operations::TOPIC))
+    };
+    let on_cluster =
+        operations::if_asked(request.include_cluster_authorized_operations, operations::CLUSTER);
     let (host, port) = shared.advertised();
     MetadataResponse::default()
         .with_brokers(vec![
@@ -38,7 +46,8 @@ pub(super) fn handle(shared: &Shared, version: i16, request: MetadataRequest) ->
         ])
         .with_cluster_id(Some(StrBytes::from_string(snapshot.cluster_id.clone())))
         .with_controller_id(shared.node())
-        .with_topics(topics)
+        .with_topics(topics.into_iter().map(on_topic).collect())
+        .with_cluster_authorized_operations(on_cluster)
 }
 
 /// Each topic once, however often it is named: a description may be far longer than a name.

@@ -4,7 +4,7 @@
 //!   properties is 40, INVALID_CONFIG: removing it has to be said (by IncrementalAlterConfigs, or here by `false`).
 //! - There is no mirror's mark in this API: on an exact topic a change of what shapes data is 44.
 //!
-//! Left out: broker resources are refused with 42.
+//! Left out: resources other than topics are refused by name with 42.
 
 use kafka_protocol::messages::alter_configs_request::AlterConfigsResource;
 use kafka_protocol::messages::alter_configs_response::AlterConfigsResourceResponse;
@@ -37,7 +37,7 @@ async fn alter(
     resource: &AlterConfigsResource,
     validate_only: bool,
 ) -> Result<(), ApiError> {
-    super::only_topics(resource.resource_type)?;
+    super::only_topics(resource.resource_type, resource.configs.iter().map(|config| config.name.as_str()))?;
     let change = Change { topic: resource.resource_name.as_str(), by_mirror: false, validate_only };
     topics::alter(shared, change, |values| {
         let mut replaced = Values::new();

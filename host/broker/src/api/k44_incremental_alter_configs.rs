@@ -56,7 +56,7 @@ async fn alter(
     by_mirror: bool,
     validate_only: bool,
 ) -> Result<(), ApiError> {
-    super::only_topics(resource.resource_type)?;
+    super::only_topics(resource.resource_type, resource.configs.iter().map(|config| config.name.as_str()))?;
     let change = Change { topic: resource.resource_name.as_str(), by_mirror, validate_only };
     topics::alter(shared, change, |values| {
         resource.configs.iter().try_for_each(|config| apply(values, config))

@@ -15,9 +15,14 @@ mod k22_init_producer_id;
 mod k23_offset_for_leader_epoch;
 mod k32_describe_configs;
 mod k33_alter_configs;
+mod k35_describe_log_dirs;
 mod k37_create_partitions;
 mod k44_incremental_alter_configs;
 mod k60_describe_cluster;
+mod k61_describe_producers;
+mod k74_list_config_resources;
+mod k75_describe_topic_partitions;
+mod operations;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,12 +44,7 @@ impl Service for Apis {
     fn serves(&self, key: ApiKey) -> bool {
         !matches!(
             key,
-            ApiKey::DescribeLogDirs
-                | ApiKey::DescribeClientQuotas
-                | ApiKey::AlterClientQuotas
-                | ApiKey::DescribeProducers
-                | ApiKey::ListConfigResources
-                | ApiKey::DescribeTopicPartitions
+            ApiKey::DescribeClientQuotas | ApiKey::AlterClientQuotas
         )
     }
 
@@ -104,18 +104,22 @@ async fn answer(shared: &Shared, version: i16, request: Request) -> Response {
         Request::OffsetForLeaderEpoch(request) => k23_offset_for_leader_epoch::handle(shared, request).into(),
         Request::DescribeConfigs(request) => k32_describe_configs::handle(shared, request).into(),
         Request::AlterConfigs(request) => k33_alter_configs::handle(shared, request).await.into(),
+        Request::DescribeLogDirs(request) => k35_describe_log_dirs::handle(shared, request).await.into(),
         Request::CreatePartitions(request) => k37_create_partitions::handle(shared, request).await.into(),
         Request::IncrementalAlterConfigs(request) => {
             k44_incremental_alter_configs::handle(shared, request).await.into()
         }
         Request::DescribeCluster(request) => k60_describe_cluster::handle(shared, version, &request).into(),
+        Request::DescribeProducers(request) => k61_describe_producers::handle(shared, request).await.into(),
+        Request::ListConfigResources(request) => {
+            k74_list_config_resources::handle(shared, version, &request).into()
+        }
+        Request::DescribeTopicPartitions(request) => {
+            k75_describe_topic_partitions::handle(shared, &request).into()
+        }
         // Not served yet, so never asked.
-        Request::DescribeLogDirs(_) => Response::DescribeLogDirs(Default::default()),
         Request::DescribeClientQuotas(_) => Response::DescribeClientQuotas(Default::default()),
         Request::AlterClientQuotas(_) => Response::AlterClientQuotas(Default::default()),
-        Request::DescribeProducers(_) => Response::DescribeProducers(Default::default()),
-        Request::ListConfigResources(_) => Response::ListConfigResources(Default::default()),
-        Request::DescribeTopicPartitions(_) => Response::DescribeTopicPartitions(Default::default()),
     }
 }
 
@@ -147,13 +151,15 @@ fn is_committed(isolation_level: i8) -> Result<bool, ApiError> {
     }
 }
 
-/// Only topics have properties that can be changed.
-fn only_topics(resource_type: i8) -> Result<(), ApiError> {
+/// Only topics have properties that can be changed; `names` are those that were to be.
+fn only_topics<'a>(resource_type: i8, names: impl Iterator<Item = &'a str>) -> Result<(), ApiError> {
     if resource_type == configs::TOPIC {
         return Ok(());
     }
+    let names = names.collect::<Vec<_>>().join(", ");
     let text = format!(
-        "resource_type must be 2 (topic), nothing else can be changed while the host runs, resource_type=`{resource_type}`"
+        "resource_type must be 2 (topic), nothing else can be changed while the host runs, \
+         resource_type=`{resource_type}`, properties=`{names}`"
     );
     Err(ApiError::new(ErrorCode::InvalidRequest, text))
 }
