@@ -1,6 +1,7 @@
 //! The broker in this process, spoken to over TCP, judged by the policy compiled in.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+mod described;
 mod disk;
 mod exact;
 mod failures;
@@ -9,6 +10,7 @@ mod hostile;
 mod operations;
 mod promotion;
 mod reads;
+mod records;
 mod support;
 mod topics;
 mod transactions;
