@@ -98,4 +98,10 @@ impl Default for Limits {
             throttle_ms_max: i32::try_from(verbatim_engine::MAX_THROTTLE_MS).unwrap_or(i32::MAX),
         }
     }
+    /// Fetch sessions (Kafka's `max.incremental.fetch.session.cache.slots`); a reader that finds no room does without.
+    pub fetch_sessions_max: usize,
+    /// Partitions of all fetch sessions together, some 300 bytes of memory each.
+    pub fetch_session_partitions_max: usize,
 }
+            fetch_sessions_max: 1_000,
+            fetch_session_partitions_max: 200_000,

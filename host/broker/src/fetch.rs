@@ -1,5 +1,8 @@
 //! One partition's part of a Fetch: what the rules allow to be read, and the reading.
 
+pub(crate) mod find;
+pub(crate) mod poll;
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -19,6 +19,7 @@ mod promotion;
 pub mod properties;
 mod room;
 mod settings;
+mod sessions;
 mod shared;
 mod throttle;
 mod topic_id;

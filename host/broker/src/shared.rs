@@ -18,6 +18,7 @@ use crate::errors::ApiError;
 use crate::judges::Judges;
 use crate::partition::Reader;
 use crate::room::Rooms;
+use crate::sessions::Sessions;
 use crate::throttle::Throttle;
 
 /// A partition of a topic that may be gone and come back under the same name.
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) throttle: Throttle,
     /// For records on their way to readers.
     pub(crate) rooms: Rooms,
+    /// What readers were told, so that they need not be told again.
+    pub(crate) sessions: Sessions,
     /// The host shuts down: nobody waits for new data any more.
     pub(crate) stopping: CancellationToken,
     /// Changes of topics happen one at a time.
@@ -74,6 +77,10 @@ impl Shared {
         Self {
             throttle: Throttle::new(config.limits.throttle_ms_max),
             rooms: Rooms::new(config.limits.fetch_buffered_bytes_max),
+            sessions: Sessions::new(
+                config.limits.fetch_sessions_max,
+                config.limits.fetch_session_partitions_max,
+            ),
             config,
             catalogue,
             judges,

@@ -3,88 +3,201 @@
 //! - Reads end at the high watermark, with read_committed at the stable offset, and then list the aborted transactions in what
 //!   is given (R46). Batches are given whole and as they are stored, from the one that holds the asked offset on (R44).
 //! - Long poll: the answer waits until `min_bytes` are there, something is wrong, or `max_wait_ms` is over (the host has a
-//!   limit of its own). The bytes are bounded per partition and in all; the very first batch is given whole, however large.
-//!   All answers together are bounded, too: while readers are slow to take theirs, others are given less at a time.
+//!   limit of its own). What is not here ends no wait unless nothing else is asked for. The bytes are bounded per partition
+//!   and in all; the very first batch is given whole, however large. All answers together are bounded, too: while readers
+//!   are slow to take theirs, others are given less at a time.
 //! - From v12 on, a reader that names the epoch it fetched last learns where its history and ours part (R43). On an exact
 //!   topic an offset that only the source has yet is 78 (R43b). Leader epochs are fenced (R32).
-//! - A partition named twice in a request is 42 the second time; so is an isolation level other than 0 and 1. A topic that is
-//!   deleted while its reader waits is 3 or 100.
-//! - Topics by name, from v13 on by id (unknown: 100). zstd below v10 is 76 (R47).
+//! - Fetch sessions (KIP-227): epoch 0 begins one and is answered in full; a session's next epoch is answered with what is
+//!   new; -1 ends it. No such session: 70. Another epoch than the next: 71, also if a request of the same session came
+//!   while this one waited. Names where the session began with ids, or the other way round: 106.
+//! - A partition named twice in a request is 42 the second time, within a session the last one counts; an isolation level
+//!   other than 0 and 1 is 42. A topic that is deleted while its reader waits is 3 or 100.
+//! - Topics by name, from v13 on by id (unknown: 100, also in a session until it is known). A session that knew the topic
+//!   is told 3 once it was deleted, and 103 if there is another of its name. zstd below v10 is 76 (R47).
 //!
-//! Left out: fetch sessions (KIP-227): every answer is a full one with session id 0, and a request that names a session is
-//! 70; preferred replicas, snapshots and current leaders, which one node does not have; followers are readers like others.
+//! Left out: preferred replicas, snapshots and current leaders, which one node does not have; followers are readers like
+//! others, also where sessions make room for each other.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use kafka_protocol::messages::fetch_request::{FetchPartition, ForgottenTopic};
 use kafka_protocol::messages::fetch_response::{
     AbortedTransaction, EpochEndOffset, FetchableTopicResponse, PartitionData,
 };
-use kafka_protocol::messages::{BrokerId, FetchRequest, FetchResponse, ProducerId};
-use tokio::sync::Notify;
+use kafka_protocol::messages::{BrokerId, FetchRequest, FetchResponse, ProducerId, TopicName};
+use kafka_protocol::protocol::StrBytes;
 use tokio::time::Instant;
 use verbatim_wire::error::ErrorCode;
 use verbatim_wire::server::{Reply, ReplyFuture};
 
-use crate::catalogue::{Snapshot, Topic};
 use crate::errors::ApiError;
-use crate::fetch::{self, Ask, IDS_FROM, Part, Ruled};
-use crate::partition::Reader;
+use crate::fetch::find::Finder;
+use crate::fetch::poll::{Enough, Parts, TopicRef, Wanted, poll};
+use crate::fetch::{Ask, IDS_FROM, Part};
 use crate::room::{self, Room};
+use crate::sessions::{Changes, Key, Session};
 use crate::shared::Shared;
 
-/// One partition of the request: where to read and what, or why not.
-#[derive(Clone)]
-struct Wanted {
-    index: i32,
-    ask: Ask,
-    reader: Result<Arc<Reader>, ApiError>,
-}
-
-type Parts = Vec<Result<Part, ApiError>>;
+/// The epoch of a request that begins a session.
+const FIRST_EPOCH: i32 = 0;
+/// The epoch of a request that ends its session, or has none.
+const NO_EPOCH: i32 = -1;
 
 /// The reply holds its room until it was written.
 pub(super) fn admit(shared: Arc<Shared>, version: i16, request: FetchRequest) -> ReplyFuture {
     room::held(async move {
-        let (answer, room) = handle(&shared, version, request).await;
+        let (answer, room) = handle(&shared, version, &request).await;
         (Reply::Answer(answer.into()), room)
     })
 }
 
-async fn handle(shared: &Shared, version: i16, request: FetchRequest) -> (FetchResponse, Room) {
-    if request.session_id != 0 {
-        let refused = FetchResponse::default().with_error_code(ErrorCode::FetchSessionIdNotFound.number());
-        return (refused, shared.rooms.take(0));
+async fn handle(shared: &Shared, version: i16, request: &FetchRequest) -> (FetchResponse, Room) {
+    let enough = enough(shared, request);
+    if matches!(request.session_epoch, FIRST_EPOCH | NO_EPOCH) {
+        // Whoever asks for everything is done with the session that was.
+        shared.sessions.close(request.session_id);
+        let begins = request.session_epoch == FIRST_EPOCH;
+        return full(shared, version, request, enough, begins).await;
     }
-    let snapshot = shared.catalogue.snapshot();
+    let changes = changes(version, request);
+    let next =
+        shared.sessions.next(changes, Instant::now(), |session| wanted_by(shared, version, request, session));
+    let (turn, wanted) = match next {
+        Ok(Some(next)) => next,
+        // Everything was forgotten.
+        Ok(None) => return full(shared, version, request, enough, false).await,
+        Err(code) => return (refusal(code, 0), shared.rooms.take(0)),
+    };
+    let (parts, room) = poll(shared, &wanted, enough).await;
+    let id = turn.id();
+    match turn.choose(&parts) {
+        Ok(chosen) => {
+            let chosen = wanted.iter().zip(parts).zip(chosen).filter(|(_, chosen)| *chosen);
+            (answer(id, chosen.map(|(part, _)| part)), room)
+        }
+        Err(code) => (refusal(code, id), shared.rooms.take(0)),
+    }
+}
+
+/// All that the request names, whether there is something new or not.
+async fn full(
+    shared: &Shared,
+    version: i16,
+    request: &FetchRequest,
+    enough: Enough,
+    begins: bool,
+) -> (FetchResponse, Room) {
+    let wanted: Arc<[Wanted]> = wanted(shared, version, request).into();
+    let (parts, room) = poll(shared, &wanted, enough).await;
+    let id = if begins { begin(shared, version, &wanted, &parts) } else { 0 };
+    (answer(id, wanted.iter().zip(parts)), room)
+}
+
+fn enough(shared: &Shared, request: &FetchRequest) -> Enough {
+    let limits = &shared.config.limits;
+    let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(limits.fetch_bytes_max);
+    let min_bytes = usize::try_from(request.min_bytes).unwrap_or(0).min(max_bytes.max(1));
+    let wait_ms = u64::try_from(request.max_wait_ms).unwrap_or(0).min(limits.fetch_wait_ms_max);
+    Enough { max_bytes, min_bytes, until: Instant::now() + Duration::from_millis(wait_ms) }
+}
+
+/// The partitions that the request names.
+fn wanted(shared: &Shared, version: i16, request: &FetchRequest) -> Vec<Wanted> {
     let committed = super::is_committed(request.isolation_level);
-    let (mut topics, mut wanted, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
-    for asked in request.topics {
-        let topic =
-            committed.as_ref().map_err(ApiError::clone).and_then(|_| find(&snapshot, version, &asked));
-        let FetchTopic { topic: name, topic_id, partitions, .. } = asked;
-        topics.push((name, topic_id, partitions.len()));
-        wanted.extend(partitions.iter().map(|part| {
-            let again = topic.as_ref().is_ok_and(|topic| !seen.insert((topic.id, part.partition)));
-            let topic = if again { Err(named_twice(part.partition)) } else { topic.clone() };
-            want(shared, &topic, part, version, committed == Ok(true))
+    let (mut finder, mut seen) = (Finder::new(shared), HashSet::new());
+    let mut wanted = Vec::new();
+    for asked in &request.topics {
+        let topic = topic_ref(version, &asked.topic, asked.topic_id);
+        let known = finder.topic(&topic).map(|topic| topic.id);
+        wanted.extend(asked.partitions.iter().map(|part| {
+            let again = known.is_some_and(|id| !seen.insert((id, part.partition)));
+            let allowed = if again { Err(named_twice(part.partition)) } else { committed.clone() };
+            Wanted {
+                topic: topic.clone(),
+                index: part.partition,
+                ask: ask(version, part, committed == Ok(true)),
+                reader: allowed.and_then(|_| finder.partition(&topic, part.partition)),
+            }
         }));
     }
-    let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(shared.config.limits.fetch_bytes_max);
-    let min_bytes = usize::try_from(request.min_bytes).unwrap_or(0).min(max_bytes.max(1));
-    let wait_ms = u64::try_from(request.max_wait_ms).unwrap_or(0).min(shared.config.limits.fetch_wait_ms_max);
-    let until = Instant::now() + Duration::from_millis(wait_ms);
-    let enough = Enough { max_bytes, min_bytes, until };
-    let (parts, room) = poll(shared, &Arc::from(wanted.as_slice()), enough).await;
-    let mut answers =
-        wanted.iter().map(|wanted| wanted.index).zip(parts).map(|(index, part)| answered(index, part));
-    let topics = topics.into_iter().map(|(name, id, count)| {
-        let partitions = answers.by_ref().take(count).collect();
-        FetchableTopicResponse::default().with_topic(name).with_topic_id(id).with_partitions(partitions)
+    wanted
+}
+
+/// The partitions of a session. One whose id was not known may be known by now.
+fn wanted_by(shared: &Shared, version: i16, request: &FetchRequest, session: &mut Session) -> Arc<[Wanted]> {
+    let committed = super::is_committed(request.isolation_level);
+    let mut finder = Finder::new(shared);
+    let wanted = session.seen_mut().map(|seen| {
+        let Key { topic, index } = &seen.key;
+        if seen.name.is_none() {
+            seen.name = finder.name(topic);
+        }
+        let reader = committed
+            .clone()
+            .and_then(|_| finder.known_partition(topic, seen.name.as_deref(), *index));
+        let ask = Ask { version, committed: committed == Ok(true), ..seen.ask };
+        Wanted { topic: topic.clone(), index: *index, ask, reader }
     });
-    (FetchResponse::default().with_responses(topics.collect()), room)
+    wanted.collect()
+}
+
+/// Begins a session with what its reader is told now; its id, or 0 if there is no room.
+fn begin(shared: &Shared, version: i16, wanted: &[Wanted], parts: &Parts) -> i32 {
+    let size = wanted.iter().map(|one| Session::size_of(&one.topic)).sum();
+    shared.sessions.open(size, Instant::now(), || {
+        let mut session = Session::new(version >= IDS_FROM);
+        let mut finder = Finder::new(shared);
+        let mut kept: Option<(&TopicRef, TopicRef)> = None;
+        // What is not here is read last, once it is.
+        for absent in [false, true] {
+            for (one, part) in wanted.iter().zip(parts).filter(|(one, _)| one.is_absent() == absent) {
+                let topic = match &kept {
+                    Some((same, topic)) if **same == one.topic => topic.clone(),
+                    _ => kept.insert((&one.topic, own(&one.topic))).1.clone(),
+                };
+                let name = finder.name(&topic);
+                session.add(Key { topic, index: one.index }, one.ask, name, part);
+            }
+        }
+        session
+    })
+}
+
+fn changes(version: i16, request: &FetchRequest) -> Changes {
+    let asked = request.topics.iter().flat_map(|asked| {
+        let topic = own(&topic_ref(version, &asked.topic, asked.topic_id));
+        // The isolation level is each request's own.
+        let one = move |part: &FetchPartition| {
+            (Key { topic: topic.clone(), index: part.partition }, ask(version, part, false))
+        };
+        asked.partitions.iter().map(one)
+    });
+    let forgotten = request.forgotten_topics_data.iter().flat_map(|forgotten: &ForgottenTopic| {
+        let topic = topic_ref(version, &forgotten.topic, forgotten.topic_id);
+        forgotten.partitions.iter().map(move |index| Key { topic: topic.clone(), index: *index })
+    });
+    Changes {
+        session_id: request.session_id,
+        epoch: request.session_epoch,
+        by_id: version >= IDS_FROM,
+        asked: asked.collect(),
+        forgotten: forgotten.collect(),
+    }
+}
+
+fn topic_ref(version: i16, name: &TopicName, id: uuid::Uuid) -> TopicRef {
+    if version >= IDS_FROM { TopicRef::Id(id) } else { TopicRef::Name(name.0.clone()) }
+}
+
+/// A name of a request is a slice of its frame, which a session must not keep.
+fn own(topic: &TopicRef) -> TopicRef {
+    match topic {
+        TopicRef::Name(name) => TopicRef::Name(StrBytes::from_string(name.to_string())),
+        TopicRef::Id(id) => TopicRef::Id(*id),
+    }
 }
 
 /// Whoever asks for the same bytes again and again would have this host read without end.
@@ -93,140 +206,42 @@ fn named_twice(partition: i32) -> ApiError {
     ApiError::new(ErrorCode::InvalidRequest, text)
 }
 
-fn find<'a>(snapshot: &'a Snapshot, version: i16, asked: &FetchTopic) -> Result<&'a Topic, ApiError> {
-    let found = if version >= IDS_FROM {
-        snapshot.topic_by_id(asked.topic_id).ok_or_else(|| ApiError::unknown_topic_id(asked.topic_id))
-    } else {
-        snapshot.topic(&asked.topic).ok_or_else(|| ApiError::unknown_topic(&asked.topic))
-    };
-    found.map(Arc::as_ref)
-}
-
-fn want(
-    shared: &Shared,
-    topic: &Result<&Topic, ApiError>,
-    part: &FetchPartition,
-    version: i16,
-    committed: bool,
-) -> Wanted {
-    let ask = Ask {
+fn ask(version: i16, part: &FetchPartition, committed: bool) -> Ask {
+    Ask {
         version,
         current_epoch: part.current_leader_epoch,
         offset: part.fetch_offset,
         last_epoch: part.last_fetched_epoch,
         max_bytes: usize::try_from(part.partition_max_bytes).unwrap_or(0),
         committed,
-    };
-    let reader = topic.clone().and_then(|topic| shared.find(topic, part.partition));
-    Wanted { index: part.partition, ask, reader }
+    }
 }
 
-/// When a Fetch is answered.
-#[derive(Clone, Copy)]
-struct Enough {
-    max_bytes: usize,
-    min_bytes: usize,
-    until: Instant,
+fn refusal(code: ErrorCode, session_id: i32) -> FetchResponse {
+    FetchResponse::default().with_error_code(code.number()).with_session_id(session_id)
 }
 
-/// Reads until there is enough, something is wrong, time is over, or the host shuts down.
-async fn poll(shared: &Shared, wanted: &Arc<[Wanted]>, enough: Enough) -> (Parts, Room) {
-    let waiter = Arc::new(Notify::new());
-    loop {
-        // Before reading: a change in between keeps its permit.
-        let watching = Watching::begin(wanted, &waiter);
-        let mut room = shared.rooms.take(enough.max_bytes);
-        let parts = read_all(wanted, enough.max_bytes.min(room.bytes())).await;
-        // What there is no room for is not waited for.
-        let is_enough = is_enough(&parts, enough.min_bytes.min(room.bytes().max(1)));
-        room.shrink(parts.iter().flatten().map(|part| part.records.len()).sum());
-        if is_enough {
-            return (parts, room);
+/// Partitions of one topic that follow each other are given together.
+fn answer<'a>(
+    session_id: i32,
+    parts: impl Iterator<Item = (&'a Wanted, Result<Part, ApiError>)>,
+) -> FetchResponse {
+    let mut topics: Vec<FetchableTopicResponse> = Vec::new();
+    let mut last: Option<&TopicRef> = None;
+    for (wanted, part) in parts {
+        if last != Some(&wanted.topic) {
+            last = Some(&wanted.topic);
+            let topic = FetchableTopicResponse::default();
+            topics.push(match &wanted.topic {
+                TopicRef::Name(name) => topic.with_topic(TopicName(name.clone())),
+                TopicRef::Id(id) => topic.with_topic_id(*id),
+            });
         }
-        tokio::select! {
-            () = waiter.notified() => drop((watching, parts, room)),
-            () = tokio::time::sleep_until(enough.until) => return (parts, room),
-            () = shared.stopping.cancelled() => return (parts, room),
+        if let Some(topic) = topics.last_mut() {
+            topic.partitions.push(answered(wanted.index, part));
         }
     }
-}
-
-/// A waiter on the list of every partition; off it when dropped, also when the client goes away.
-struct Watching<'a> {
-    wanted: &'a [Wanted],
-    waiter: &'a Arc<Notify>,
-}
-
-impl<'a> Watching<'a> {
-    fn begin(wanted: &'a [Wanted], waiter: &'a Arc<Notify>) -> Self {
-        for reader in wanted.iter().filter_map(|one| one.reader.as_ref().ok()) {
-            reader.watch(waiter);
-        }
-        Self { wanted, waiter }
-    }
-}
-
-impl Drop for Watching<'_> {
-    fn drop(&mut self) {
-        for reader in self.wanted.iter().filter_map(|one| one.reader.as_ref().ok()) {
-            reader.unwatch(self.waiter);
-        }
-    }
-}
-
-fn is_enough(parts: &Parts, min_bytes: usize) -> bool {
-    let told = |part: &Result<Part, ApiError>| part.as_ref().map_or(true, |part| part.diverging.is_some());
-    let bytes: usize =
-        parts.iter().filter_map(|part| part.as_ref().ok()).map(|part| part.records.len()).sum();
-    bytes >= min_bytes || parts.iter().any(told)
-}
-
-async fn read_all(wanted: &Arc<[Wanted]>, max_bytes: usize) -> Parts {
-    let ruled: Vec<_> = wanted
-        .iter()
-        .map(|one| one.reader.clone().and_then(|reader| fetch::rule(&reader, one.ask)))
-        .collect();
-    if !ruled.iter().any(|ruled| matches!(ruled, Ok(Ruled::Read(_)))) {
-        return ruled.into_iter().map(|ruled| ruled.and_then(nothing_to_read)).collect();
-    }
-    let shared = Arc::clone(wanted);
-    // The disk may be slow: it is read off the connections' threads.
-    let reading = tokio::task::spawn_blocking(move || read_blocking(&shared, ruled, max_bytes));
-    match reading.await {
-        Ok(parts) => parts,
-        Err(error) => {
-            let error = ApiError::new(ErrorCode::UnknownServerError, error.to_string());
-            wanted.iter().map(|_| Err(error.clone())).collect()
-        }
-    }
-}
-
-fn nothing_to_read(ruled: Ruled) -> Result<Part, ApiError> {
-    match ruled {
-        Ruled::Done(part) => Ok(part),
-        Ruled::Read(_) => Err(ApiError::new(ErrorCode::UnknownServerError, "a read was left out")),
-    }
-}
-
-fn read_blocking(wanted: &[Wanted], ruled: Vec<Result<Ruled, ApiError>>, max_bytes: usize) -> Parts {
-    let (mut left, mut first) = (max_bytes, true);
-    let mut parts = Vec::with_capacity(wanted.len());
-    for (one, ruled) in wanted.iter().zip(ruled) {
-        let part = match (ruled, &one.reader) {
-            (Ok(Ruled::Done(part)), _) => Ok(part),
-            (Ok(Ruled::Read(bound)), Ok(reader)) => {
-                let ask = Ask { max_bytes: one.ask.max_bytes.min(left), ..one.ask };
-                fetch::read(reader, ask, bound, first)
-            }
-            (Err(error), _) => Err(error),
-            (_, Err(error)) => Err(error.clone()),
-        };
-        let bytes = part.as_ref().map_or(0, |part| part.records.len());
-        left = left.saturating_sub(bytes);
-        first &= bytes == 0;
-        parts.push(part);
-    }
-    parts
+    FetchResponse::default().with_session_id(session_id).with_responses(topics)
 }
 
 fn answered(index: i32, part: Result<Part, ApiError>) -> PartitionData {

@@ -303,7 +303,7 @@ pub(crate) async fn fetch_on(
 ) -> Vec<PartitionData> {
     let answer = client.send(common.version, &fetch_request(asks, common)).await.unwrap();
     assert_eq!(answer.error_code, 0);
-    answer.responses.into_iter().map(|mut topic| topic.partitions.remove(0)).collect()
+    answer.responses.into_iter().flat_map(|topic| topic.partitions).collect()
 }
 
 /// The request of [`fetch_on`].
