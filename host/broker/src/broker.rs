@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use verbatim_log::folder::DataFolder;
 use verbatim_log::{DiskIo, Io, LogError};
-use verbatim_wire::server::{self, Server};
+use verbatim_wire::server::{ConfigError, Server};
 
 use crate::api::Apis;
 use crate::append::{self, Setup};
@@ -33,6 +33,9 @@ pub struct Broker {
 /// Why a host does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// Limits do not fit together.
+    #[error(transparent)]
+    Limits(#[from] ConfigError),
     /// The data folder cannot be used.
     #[error(transparent)]
     Folder(#[from] LogError),
@@ -85,10 +88,11 @@ impl Broker {
         config: Config,
         judges: Arc<dyn Judges>,
     ) -> Result<Self, StartError> {
+        config.limits.check()?;
         let folder = DataFolder::open(&config.data, Arc::clone(&io))?;
         let catalogue = Catalogue::open(&config.data, Arc::clone(&io))?;
         let listen = |source| StartError::Listen { address: config.listen, source };
-        let server = Server::bind(config.listen, server_config(&config)).await.map_err(listen)?;
+        let server = Server::bind(config.listen, config.limits.server()).await.map_err(listen)?;
         let address = server.local_addr().map_err(listen)?;
         let advertised =
             config.advertise.clone().unwrap_or_else(|| (address.ip().to_string(), address.port()));
@@ -143,14 +147,6 @@ impl Broker {
         if let Err(error) = joined.await {
             tracing::error!(%error, "waiting for the append threads failed");
         }
-    }
-}
-
-fn server_config(config: &Config) -> server::Config {
-    server::Config {
-        connections_max: config.limits.connections_max,
-        request_bytes_max: config.limits.request_bytes_max,
-        ..server::Config::default()
     }
 }
 

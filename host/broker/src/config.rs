@@ -4,6 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use verbatim_wire::server::{self, ConfigError};
+
+use crate::throttle;
+
 /// When an append counts as kept, which is when it is acknowledged and may be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -33,6 +37,8 @@ pub struct Config {
     pub flush_interval: Duration,
     /// How long an idle producer is remembered (Kafka's `producer.id.expiration.ms`).
     pub producer_id_expiration: Duration,
+    /// Time between two looks for segments that retention removes (Kafka's `log.retention.check.interval.ms`).
+    pub retention_check_interval: Duration,
     /// Append threads; the number of processors if not given.
     pub append_threads: Option<usize>,
     /// What is bounded.
@@ -51,6 +57,7 @@ impl Config {
             flush: FlushPolicy::Always,
             flush_interval: Duration::from_secs(1),
             producer_id_expiration: Duration::from_secs(86_400),
+            retention_check_interval: Duration::from_secs(300),
             append_threads: None,
             limits: Limits::default(),
         }
@@ -64,6 +71,20 @@ pub struct Limits {
     pub request_bytes_max: usize,
     /// Connections at a time.
     pub connections_max: usize,
+    /// Connections at a time from one address (Kafka's `max.connections.per.ip`).
+    pub connections_per_ip_max: usize,
+    /// Unanswered requests of one connection; then it is not read from.
+    pub in_flight_requests_per_connection_max: usize,
+    /// Bytes of one connection's unanswered requests; then it is not read from.
+    pub in_flight_bytes_per_connection_max: usize,
+    /// Bytes of all connections' unanswered requests, and of answers other than Fetch that are not taken yet.
+    pub in_flight_bytes_max: usize,
+    /// Milliseconds until a new connection's first request must be there.
+    pub handshake_ms_max: u64,
+    /// Milliseconds that a connection may be silent while nothing is asked (Kafka's `connections.max.idle.ms`).
+    pub idle_ms_max: u64,
+    /// Milliseconds in which a peer must move 16 KiB, or a sixteenth if that is more, of a request or answer that is begun.
+    pub stall_ms_max: u64,
     /// Largest batch on an exact topic in bytes (R12); a normal topic has its own `max.message.bytes`.
     pub exact_batch_bytes_max: usize,
     /// Bytes that one batch may inflate to where records are validated.
@@ -77,10 +98,42 @@ pub struct Limits {
     pub fetch_buffered_bytes_max: usize,
     /// Longest wait of a Fetch in milliseconds, whatever the client asks for.
     pub fetch_wait_ms_max: u64,
+    /// Fetch sessions (Kafka's `max.incremental.fetch.session.cache.slots`); a reader that finds no room does without.
+    pub fetch_sessions_max: usize,
+    /// Partitions of all fetch sessions together, some 300 bytes of memory each.
+    pub fetch_session_partitions_max: usize,
     /// Partitions of one topic.
     pub partitions_max: u32,
     /// Longest time in milliseconds that a client is told to wait after failures of the module.
     pub throttle_ms_max: i32,
+}
+
+impl Limits {
+    /// Whether the limits of connections fit together: the largest request into what one connection may have in flight,
+    /// and that twice into what all may have.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming field, value and expectation.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.server().check()
+    }
+
+    /// Those that the server keeps.
+    pub(crate) fn server(&self) -> server::Config {
+        server::Config {
+            connections_max: self.connections_max,
+            connections_per_ip_max: self.connections_per_ip_max,
+            in_flight_requests_per_connection_max: self.in_flight_requests_per_connection_max,
+            request_bytes_max: self.request_bytes_max,
+            in_flight_bytes_per_connection_max: self.in_flight_bytes_per_connection_max,
+            in_flight_bytes_max: self.in_flight_bytes_max,
+            handshake_max: Duration::from_millis(self.handshake_ms_max),
+            idle_max: Duration::from_millis(self.idle_ms_max),
+            stall_max: Duration::from_millis(self.stall_ms_max),
+            mute_max: throttle::mute(self.throttle_ms_max),
+            ..server::Config::default()
+        }
+    }
 }
 
 impl Default for Limits {
@@ -88,20 +141,23 @@ impl Default for Limits {
         Self {
             request_bytes_max: 104_857_600,
             connections_max: 1_000,
+            connections_per_ip_max: 2_147_483_647,
+            in_flight_requests_per_connection_max: 64,
+            in_flight_bytes_per_connection_max: 134_217_728,
+            in_flight_bytes_max: 268_435_456,
+            handshake_ms_max: 10_000,
+            idle_ms_max: 600_000,
+            stall_ms_max: 30_000,
             exact_batch_bytes_max: 67_108_864,
             inflate_bytes_max: 67_108_864,
             append_queue_max: 512,
             fetch_bytes_max: 57_671_680,
             fetch_buffered_bytes_max: 268_435_456,
             fetch_wait_ms_max: 30_000,
+            fetch_sessions_max: 1_000,
+            fetch_session_partitions_max: 200_000,
             partitions_max: 10_000,
             throttle_ms_max: i32::try_from(verbatim_engine::MAX_THROTTLE_MS).unwrap_or(i32::MAX),
         }
     }
-    /// Fetch sessions (Kafka's `max.incremental.fetch.session.cache.slots`); a reader that finds no room does without.
-    pub fetch_sessions_max: usize,
-    /// Partitions of all fetch sessions together, some 300 bytes of memory each.
-    pub fetch_session_partitions_max: usize,
 }
-            fetch_sessions_max: 1_000,
-            fetch_session_partitions_max: 200_000,

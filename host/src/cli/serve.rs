@@ -16,6 +16,9 @@ use super::Usage;
 use super::file;
 use super::output::Output;
 
+mod open_files;
+mod peers;
+
 /// Threads for reading from the disk at most; each costs address space.
 const BLOCKING_THREADS_MAX: usize = 16;
 
@@ -48,9 +51,8 @@ pub(super) struct Serve {
     /// Bytes that one batch may inflate to where records are validated [default: 67108864]
     #[arg(long, env = "VERBATIM_INFLATE_BYTES_MAX", value_name = "BYTES")]
     inflate_bytes_max: Option<usize>,
-    /// Connections at a time [default: 1000]
-    #[arg(long, env = "VERBATIM_CONNECTIONS_MAX", value_name = "N")]
-    connections_max: Option<usize>,
+    #[command(flatten)]
+    peers: peers::Peers,
     /// A module from a file, for topics that choose it by produce.module; may be repeated
     #[arg(long, env = "VERBATIM_MODULE", value_parser = named_file, value_delimiter = ',', value_name = "NAME=FILE")]
     module: Vec<(String, PathBuf)>,
@@ -76,6 +78,7 @@ impl Serve {
         for (name, path) in named {
             modules.add_file(&name, &path)?;
         }
+        open_files::raise(config.limits.connections_max);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .max_blocking_threads(BLOCKING_THREADS_MAX)
@@ -85,6 +88,7 @@ impl Serve {
     }
 
     fn config(self, file: file::Serve) -> anyhow::Result<Config> {
+        let limits = self.peers.limits(&file)?;
         let data = self
             .data
             .or(file.data)
@@ -97,13 +101,12 @@ impl Serve {
         let interval_ms = self.flush_interval_ms.or(file.flush_interval_ms);
         config.flush_interval = interval_ms.map_or(config.flush_interval, Duration::from_millis);
         config.append_threads = self.append_threads.or(file.append_threads);
+        config.limits = limits;
         let limits = &mut config.limits;
         limits.exact_batch_bytes_max =
             self.exact_batch_bytes_max.or(file.exact_batch_bytes_max).unwrap_or(limits.exact_batch_bytes_max);
         limits.inflate_bytes_max =
             self.inflate_bytes_max.or(file.inflate_bytes_max).unwrap_or(limits.inflate_bytes_max);
-        limits.connections_max =
-            self.connections_max.or(file.connections_max).unwrap_or(limits.connections_max);
         if config.node_id < 0 {
             return Err(Usage(format!("--node-id must be 0 or more, node-id=`{}`", config.node_id)).into());
         }

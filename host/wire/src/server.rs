@@ -2,7 +2,7 @@
 //!
 //! **Order.** On each connection requests are *admitted* strictly one after the other, and answers go out in the same
 //! order, as Kafka clients expect. What must happen in order (queueing an append) belongs into [`Service::admit`]; what
-//! may wait (the flush, a long poll) into the future it returns. Up to [`Config::in_flight_max`] requests of a
+//! may wait (the flush, a long poll) into the future it returns. Up to [`Config::in_flight_requests_per_connection_max`] requests of a
 //! connection may be admitted and unanswered; their futures are awaited one after the other, so at most one answer of
 //! a connection is being made at a time.
 //!

@@ -13,7 +13,7 @@ pub struct Config {
     /// Connections at a time from one address (Kafka's `max.connections.per.ip`).
     pub connections_per_ip_max: usize,
     /// Admitted and unanswered requests of one connection; then it is not read from.
-    pub in_flight_max: usize,
+    pub in_flight_requests_per_connection_max: usize,
     /// The largest frame taken, in bytes (Kafka's `socket.request.max.bytes`).
     pub request_bytes_max: usize,
     /// Bytes of one connection's requests that are not answered yet; then it is not read from.
@@ -44,7 +44,7 @@ impl Default for Config {
         Self {
             connections_max: 1_000,
             connections_per_ip_max: usize::MAX,
-            in_flight_max: 64,
+            in_flight_requests_per_connection_max: 64,
             request_bytes_max: FRAME_BYTES_MAX,
             in_flight_bytes_per_connection_max: 128 * 1024 * 1024,
             in_flight_bytes_max: 256 * 1024 * 1024,
@@ -77,7 +77,7 @@ impl Config {
         let counts = [
             ("connections_max", self.connections_max),
             ("connections_per_ip_max", self.connections_per_ip_max),
-            ("in_flight_max", self.in_flight_max),
+            ("in_flight_requests_per_connection_max", self.in_flight_requests_per_connection_max),
         ];
         let counts =
             counts.map(|(field, value)| (field, value.to_string(), value > 0, "1 or more".to_owned()));

@@ -65,7 +65,7 @@ async fn run<S: Service>(
     stopped: watch::Receiver<bool>,
 ) -> Result<(), Ended> {
     let (reader, writer) = stream.into_split();
-    let (queue, pending) = mpsc::channel(link.shared.config.in_flight_max.max(1));
+    let (queue, pending) = mpsc::channel(link.shared.config.in_flight_requests_per_connection_max.max(1));
     let reading = reading::read_requests(link, reader, queue, stopped);
     let writing = writing::write_answers(link, writer, pending);
     tokio::pin!(reading, writing);

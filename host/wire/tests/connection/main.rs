@@ -36,7 +36,7 @@ async fn a_client_learns_the_versions_and_asks_in_the_highest() {
 
 #[tokio::test]
 async fn pipelined_requests_are_admitted_and_answered_in_order() {
-    let running = start(Config { in_flight_max: 3, ..Config::default() }).await;
+    let running = start(Config { in_flight_requests_per_connection_max: 3, ..Config::default() }).await;
     let client = connect(&running).await;
     let mut answers = Vec::new();
     for _ in 0..50 {
