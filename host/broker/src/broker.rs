@@ -16,7 +16,7 @@ use crate::catalogue::{Catalogue, CatalogueError, State, Topic};
 use crate::config::{Config, FlushPolicy};
 use crate::judges::Judges;
 use crate::shared::{Folder, Parts, Shared};
-use crate::{promotion, topics};
+use crate::{promotion, retention, topics};
 
 /// How often idle producers are looked for.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(600);
@@ -101,6 +101,7 @@ impl Broker {
             Arc::new(Shared::new(Parts { config, catalogue, judges, folder, appenders, advertised }));
         open_all(&shared).await?;
         tokio::spawn(expire_producers_now_and_then(Arc::downgrade(&shared)));
+        tokio::spawn(retention::run_now_and_then(Arc::downgrade(&shared)));
         if shared.config.flush == FlushPolicy::Interval {
             tokio::spawn(flush_now_and_then(Arc::downgrade(&shared)));
         }

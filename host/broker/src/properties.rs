@@ -200,7 +200,7 @@ pub const PROPERTIES: &[Property] = &[
     property("cleanup.policy", Kind::Words(&["compact", "delete"]), "delete", "log.cleanup.policy")
         .shapes_data()
         .acted_on()
-        .doc("Whether old segments go, are compacted, or both: not done yet, but compact makes a null key an error."),
+        .doc("delete: old segments go; compact: a null key is an error, compaction itself is not done yet."),
     property("compression.gzip.level", Kind::Int(-1, 9), "-1", "compression.gzip.level")
         .shapes_data()
         .doc("Level of gzip where the broker compresses."),
@@ -296,19 +296,24 @@ pub const PROPERTIES: &[Property] = &[
         .doc("Whether the records inside exact batches are validated too."),
     property("retention.bytes", Kind::Long(-1, i64::MAX), "-1", "log.retention.bytes")
         .shapes_data()
-        .doc("Largest size of a partition before old segments go; -1 is none."),
+        .acted_on()
+        .doc("Size that a partition keeps at least when old segments go; -1 is no bound; not looked at on an exact topic."),
     property("retention.ms", Kind::Long(-1, i64::MAX), "604800000", "log.retention.ms")
         .shapes_data()
-        .doc("Longest time that a segment is kept; -1 is for ever."),
+        .acted_on()
+        .doc("Age of a segment's largest timestamp at which it goes; -1 is for ever; not looked at on an exact topic."),
     property("segment.bytes", Kind::Int(14, i32::MAX), "1073741824", "log.segment.bytes")
         .acted_on()
         .doc("Size at which a segment is closed; on a normal topic also the largest batch."),
     property("segment.index.bytes", Kind::Int(4, i32::MAX), "10485760", "log.index.size.max.bytes")
-        .doc("Largest size of an index file."),
+        .acted_on()
+        .doc("Largest size of an index file; a full one closes the segment."),
     property("segment.jitter.ms", Kind::Long(0, i64::MAX), "0", "log.roll.jitter.ms")
-        .doc("Random part of segment.ms."),
+        .acted_on()
+        .doc("Up to this much segment.ms is shorter, by another part for each segment."),
     property("segment.ms", Kind::Long(1, i64::MAX), "604800000", "log.roll.ms")
-        .doc("Time after which a segment is closed."),
+        .acted_on()
+        .doc("Time from a segment's first batch to the one that closes it, by their timestamps."),
     property("unclean.leader.election.enable", Kind::Boolean, "false", "unclean.leader.election.enable")
         .doc("Whether a replica that is not in sync may lead."),
 ];

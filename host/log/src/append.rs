@@ -57,7 +57,9 @@ pub(crate) fn apply(log: &mut Log, commit: &Commit<'_>) -> Result<(), ApplyError
     }
     if plan.restarts {
         // A segment that begins below the end must not meet one that lies there.
-        if let Err(error) = log.delete_dead() {
+        let deleted = log.delete_dead();
+        log.relist();
+        if let Err(error) = deleted {
             return Err(log.failure(commit.cut, error));
         }
     }
@@ -78,15 +80,15 @@ pub(crate) fn apply(log: &mut Log, commit: &Commit<'_>) -> Result<(), ApplyError
     if log.config.flush != Flush::Always {
         log.high_watermark = log.end;
     }
-    if log.segments.len() != mark.count
-        || !log.segments.last().is_some_and(|last| Arc::ptr_eq(last, &mark.last))
-    {
-        log.tidy();
+    let rolled = log.segments.len() != mark.count
+        || !log.segments.last().is_some_and(|last| Arc::ptr_eq(last, &mark.last));
+    if rolled {
         log.relist();
-    } else if plan.start.is_some() {
-        log.tidy();
     }
     log.publish();
+    if rolled || plan.start.is_some() {
+        log.tidy();
+    }
     Ok(())
 }
 

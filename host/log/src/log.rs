@@ -13,7 +13,7 @@ use crate::segment::{Names, Segment};
 use crate::source::SourceFile;
 use crate::view::Published;
 use crate::{
-    ApplyError, Commit, Config, Io, LogError, LogReader, SourcePosition, View, compare, open, snapshot,
+    ApplyError, Commit, Config, Io, LogError, LogReader, Removed, Retention, SourcePosition, View, compare, open, snapshot,
 };
 
 /// What a start found and did.
@@ -213,6 +213,15 @@ impl Log {
     /// As [`Self::apply`].
     pub fn advance_start(&mut self, to: i64) -> Result<(), ApplyError> {
         self.apply(&Commit { start: Some(to), ..Commit::default() })
+    }
+
+    /// Removes whole old segments by size and by time, as Kafka does. With the last segment due, too, an empty one is
+    /// rolled first, and the log ends empty at its end. Nothing above the high watermark goes.
+    ///
+    /// # Errors
+    /// [`ApplyError::Invalid`] on an exact log, of which nothing is ever removed by retention; else as [`Self::apply`].
+    pub fn retain(&mut self, now_ms: i64, retention: &Retention) -> Result<Removed, ApplyError> {
+        crate::retain::retain(self, now_ms, retention)
     }
 
     /// Turns an exact partition into a normal one: its epoch is one above the shown epoch and above `epoch_floor` (the

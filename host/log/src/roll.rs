@@ -42,29 +42,39 @@ impl Log {
         longest.saturating_sub(chosen.checked_rem(jitter.min(longest)).unwrap_or(0).max(0))
     }
 
-    /// After a commit: sealed segments give their indexes back to the disk, segments that are not used any more go. A
-    /// failure is left to the next start.
+    /// After a commit, and after readers were shown it: sealed segments give their indexes back to the disk, segments that
+    /// are not used any more go. A failure is left to the next commit or start.
     pub(crate) fn tidy(&mut self) {
         for segment in self.segments.iter().rev().skip(1).take_while(|segment| segment.is_growing()) {
             self.give_back_index(segment);
         }
-        if let Err(error) = self.delete_dead().and_then(|()| self.remove_unused()) {
+        let before = self.segments.len();
+        let deleted = self.delete_dead();
+        if self.segments.len() != before {
+            self.relist();
+            self.publish();
+        }
+        if let Err(error) = deleted.and_then(|()| self.remove_unused()) {
             tracing::warn!(%error, "segments that are not needed any more could not be removed");
         }
     }
 
+    /// How many segments lie below the start as a whole.
+    pub(crate) fn dead_count(&self) -> usize {
+        self.segments.iter().skip(1).take_while(|next| next.base <= self.facts.start).count()
+    }
+
     /// Removes segments that lie below the start as a whole.
     pub(crate) fn delete_dead(&mut self) -> Result<(), LogError> {
-        while let Some(next) = self.segments.get(1)
-            && next.base <= self.facts.start
-            && let Some(first) = self.segments.first().cloned()
-        {
-            remove_segment(&*self.io, &first.names)?;
-            remove_file(&*self.io, &first.names.producers)?;
-            self.segments.remove(0);
-            self.relist();
-        }
-        Ok(())
+        let (dead, mut gone) = (self.dead_count(), 0_usize);
+        let deleted = self.segments.iter().take(dead).try_for_each(|segment| {
+            remove_segment(&*self.io, &segment.names)?;
+            remove_file(&*self.io, &segment.names.producers)?;
+            gone = gone.saturating_add(1);
+            Ok(())
+        });
+        self.segments.drain(..gone);
+        deleted
     }
 
     /// Removes segments that were rolled away before they were used; their snapshots may still be needed.

@@ -120,6 +120,11 @@ impl Segment {
         latest.map(|entry| self.absolute(entry))
     }
 
+    /// When the file was last written, milliseconds since 1970, where that is known.
+    pub(crate) fn modified_ms(&self) -> Result<Option<i64>, LogError> {
+        self.file.modified_ms().map_err(LogError::io("read the time of the last write", &self.names.log))
+    }
+
     /// An offset at or before the first batch with a timestamp of at least `timestamp`.
     pub(crate) fn offset_near_time(&self, timestamp: i64) -> Result<i64, LogError> {
         let entry = match &*self.index() {

@@ -14,7 +14,7 @@ use crate::model::read_all;
 const FOLDER: &str = "/data/topic-0";
 
 pub(crate) fn exact() -> Config {
-    Config { exact: true, topic_id: (1, 2), ..Config::default() }
+    Config { exact: true, topic_id: (1, 2), segment_ms: i64::MAX, ..Config::default() }
 }
 
 fn small(segment_bytes: u32) -> Config {

@@ -61,6 +61,9 @@ impl World {
             exact,
             topic_id: (1, 2),
             segment_bytes: 300 + rng.below(1500) as u32,
+            segment_ms: 1 + rng.below(2_000) as i64,
+            segment_jitter_ms: rng.below(1_000) as i64,
+            segment_index_bytes: 12 + rng.below(100) as u32,
             index_interval_bytes: rng.below(300) as u32,
             flush: if rng.one_in(2) { Flush::Always } else { Flush::Never },
         };
