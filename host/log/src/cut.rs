@@ -80,6 +80,7 @@ fn finish(log: &mut Log, to: i64, position: u64) -> Result<(), LogError> {
         }
         end = found.end;
         *reopened.index_mut() = Index::Growing(found.index);
+        reopened.find_age()?;
         log.segments.push(Arc::new(reopened));
     }
     log.producers = scan::replay(&*log.io, &log.folder, &log.segments, to)?;

@@ -22,6 +22,7 @@ const LOCK_FILE: &str = ".lock";
 /// A data folder held by this process; dropping it lets go.
 pub struct DataFolder {
     path: PathBuf,
+    io: Arc<dyn Io>,
     _lock: Lock,
 }
 
@@ -37,7 +38,7 @@ impl DataFolder {
         if read_checked(&*io, &format, FORMAT_KIND, FORMAT_VERSION)?.is_none() {
             atomic_replace(&*io, &format, FORMAT_KIND, FORMAT_VERSION, b"")?;
         }
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), io, _lock: lock })
     }
 
     /// The folder.
@@ -50,6 +51,16 @@ impl DataFolder {
     #[must_use]
     pub fn partition_path(&self, topic: &str, partition: u32) -> PathBuf {
         self.path.join(format!("{topic}-{partition}"))
+    }
+
+    /// The partitions of a topic that have a folder, in no order.
+    ///
+    /// # Errors
+    /// The data folder cannot be read.
+    pub fn partitions(&self, topic: &str) -> Result<Vec<u32>, LogError> {
+        let names = self.io.list(&self.path).map_err(LogError::io("list", &self.path))?;
+        let index = |name: &String| name.strip_prefix(topic)?.strip_prefix('-')?.parse().ok();
+        Ok(names.iter().filter_map(index).collect())
     }
 }
 

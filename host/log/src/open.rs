@@ -81,6 +81,9 @@ pub(crate) fn open(folder: &Path, config: Config, io: Arc<dyn Io>) -> Result<(Lo
     let end = tail.end.max(facts.end).max(facts.start);
     let recovery = Recovery { end, promoted, ..tail.recovery };
     let goes_on = tail.end == end && stored.segments.last().is_some_and(|last| last.is_growing());
+    if let Some(last) = stored.segments.last().filter(|last| last.is_growing()) {
+        last.find_age()?;
+    }
     let parts = (facts, source);
     let mut log = Log::assemble(io, folder, config, parts, stored.segments, tail.producers, end);
     if !goes_on {

@@ -89,14 +89,24 @@ impl Log {
         Ok(())
     }
 
-    /// Removes snapshots that no cut can need: all but those of segments and the last one at or before the start.
-    pub(crate) fn remove_stray_snapshots(&self) -> Result<(), LogError> {
-        let offsets = segment::named(&*self.io, &self.folder, ".snapshot")?;
-        let before_start = offsets.iter().copied().filter(|offset| *offset <= self.facts.start).max();
-        for offset in offsets {
-            if Some(offset) != before_start && !self.segments.iter().any(|segment| segment.base == offset) {
-                remove_file(&*self.io, &Names::new(&self.folder, offset).producers)?;
+    /// Removes what a crash left: indexes without a segment, and snapshots that no cut can need, which are all but those
+    /// of segments and the last one at or before the start.
+    pub(crate) fn remove_strays(&self) -> Result<(), LogError> {
+        let names = self.io.list(&self.folder).map_err(LogError::io("list", &self.folder))?;
+        let is_stray =
+            |offset: &i64| self.segments.binary_search_by_key(offset, |segment| segment.base).is_err();
+        for extension in [".index", ".timeindex", ".txnindex"] {
+            for offset in segment::offsets(&names, extension).into_iter().filter(is_stray) {
+                let names = Names::new(&self.folder, offset);
+                [&names.offsets, &names.times, &names.aborted]
+                    .into_iter()
+                    .try_for_each(|path| remove_file(&*self.io, path))?;
             }
+        }
+        let snapshots = segment::offsets(&names, ".snapshot");
+        let before_start = snapshots.iter().copied().filter(|offset| *offset <= self.facts.start).max();
+        for offset in snapshots.into_iter().filter(is_stray).filter(|offset| Some(*offset) != before_start) {
+            remove_file(&*self.io, &Names::new(&self.folder, offset).producers)?;
         }
         Ok(())
     }

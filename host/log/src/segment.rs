@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use verbatim_batch::HEADER_LEN;
+
 use crate::checked::remove_file;
 use crate::index::{Growing, Sealed, TimeEntry, relative};
-use crate::walk::{SMALL_WINDOW, Stored, Walk};
+use crate::walk::{SMALL_WINDOW, Step, Stored, Walk};
 use crate::{AbortedTransaction, File, Io, LogError};
 
 /// The files of a segment that begins at an offset.
@@ -120,6 +122,17 @@ impl Segment {
         latest.map(|entry| self.absolute(entry))
     }
 
+    /// Finds anew when a segment began that goes on growing: without timestamps it counts as made when it was last written.
+    pub(crate) fn find_age(&self) -> Result<(), LogError> {
+        let mut walk = self.walk(0, self.length(), HEADER_LEN);
+        if let Step::Batch(first) = walk.step()?
+            && let Index::Growing(index) = &mut *self.index_mut()
+        {
+            index.age_mut().begin(first.header.max_timestamp, self.modified_ms()?);
+        }
+        Ok(())
+    }
+
     /// When the file was last written, milliseconds since 1970, where that is known.
     pub(crate) fn modified_ms(&self) -> Result<Option<i64>, LogError> {
         self.file.modified_ms().map_err(LogError::io("read the time of the last write", &self.names.log))
@@ -155,7 +168,11 @@ pub(crate) fn list(io: &dyn Io, folder: &Path) -> Result<Vec<i64>, LogError> {
 
 /// Offsets of the files in a folder that are named `<20 digits><extension>`, rising.
 pub(crate) fn named(io: &dyn Io, folder: &Path, extension: &str) -> Result<Vec<i64>, LogError> {
-    let names = io.list(folder).map_err(LogError::io("list", folder))?;
+    Ok(offsets(&io.list(folder).map_err(LogError::io("list", folder))?, extension))
+}
+
+/// The same, of names that are known already.
+pub(crate) fn offsets(names: &[String], extension: &str) -> Vec<i64> {
     let offset = |name: &String| {
         let digits = name.strip_suffix(extension)?;
         (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
@@ -163,7 +180,7 @@ pub(crate) fn named(io: &dyn Io, folder: &Path, extension: &str) -> Result<Vec<i
     };
     let mut offsets: Vec<i64> = names.iter().filter_map(offset).collect();
     offsets.sort_unstable();
-    Ok(offsets)
+    offsets
 }
 
 /// Removes producer snapshots of offsets that the log does not reach any more.

@@ -28,6 +28,6 @@ impl Log {
         facts.write(&*self.io, &self.folder)?;
         self.facts = facts;
         self.tidy();
-        self.remove_stray_snapshots()
+        self.remove_strays()
     }
 }

@@ -5,7 +5,12 @@ use verbatim_log::Placed;
 
 /// A plain batch of `count` records.
 pub(crate) fn plain(base: i64, epoch: i32, count: i32) -> Vec<u8> {
-    records(BatchBuilder::new(base).leader_epoch(epoch), count, 1_000 + base.min(1 << 40))
+    plain_at(base, epoch, count, 1_000 + base.min(1 << 40))
+}
+
+/// The same, with the first record's timestamp; -1 is that of all.
+pub(crate) fn plain_at(base: i64, epoch: i32, count: i32, timestamp: i64) -> Vec<u8> {
+    records(BatchBuilder::new(base).leader_epoch(epoch), count, timestamp)
 }
 
 /// A batch of an idempotent producer, (id, epoch, first sequence), transactional or not.
@@ -16,18 +21,35 @@ pub(crate) fn produced(
     producer: (i64, i16, i32),
     transactional: bool,
 ) -> Vec<u8> {
+    produced_at(base, epoch, count, producer, transactional, 1_000 + base.min(1 << 40))
+}
+
+/// The same, with the first record's timestamp; -1 is that of all.
+pub(crate) fn produced_at(
+    base: i64,
+    epoch: i32,
+    count: i32,
+    producer: (i64, i16, i32),
+    transactional: bool,
+    timestamp: i64,
+) -> Vec<u8> {
     let mut builder =
         BatchBuilder::new(base).leader_epoch(epoch).producer(producer.0, producer.1, producer.2);
     if transactional {
         builder = builder.transactional();
     }
-    records(builder, count, 1_000 + base.min(1 << 40))
+    records(builder, count, timestamp)
 }
 
 /// A transaction marker.
 pub(crate) fn marker(base: i64, epoch: i32, producer: (i64, i16), abort: bool) -> Vec<u8> {
+    marker_at(base, epoch, producer, abort, 1_000)
+}
+
+/// The same, with its timestamp.
+pub(crate) fn marker_at(base: i64, epoch: i32, producer: (i64, i16), abort: bool, timestamp: i64) -> Vec<u8> {
     let kind = if abort { ControlType::Abort } else { ControlType::Commit };
-    let mut bytes = BatchBuilder::marker(base, producer, 1_000, kind, 7).unwrap();
+    let mut bytes = BatchBuilder::marker(base, producer, timestamp, kind, 7).unwrap();
     place(&mut bytes, base, epoch).unwrap();
     bytes
 }
@@ -48,8 +70,8 @@ pub(crate) fn next(batch: &[u8]) -> i64 {
 
 fn records(mut builder: BatchBuilder<'_>, count: i32, timestamp: i64) -> Vec<u8> {
     for delta in 0..count {
-        builder =
-            builder.record(NewRecord::new(delta, timestamp + i64::from(delta)).value(b"some value or other"));
+        let timestamp = if timestamp < 0 { timestamp } else { timestamp + i64::from(delta) };
+        builder = builder.record(NewRecord::new(delta, timestamp).value(b"some value or other"));
     }
     builder.build().unwrap()
 }
