@@ -27,6 +27,7 @@ mod config;
 mod connection;
 mod doors;
 mod ended;
+mod event;
 mod notices;
 mod pace;
 mod reading;
@@ -47,6 +48,7 @@ use tokio::task::{JoinError, JoinSet};
 use self::account::Budget;
 pub use self::config::{Config, ConfigError};
 use self::doors::Doors;
+pub use self::event::{Event, InFlight, RefusedBy};
 use self::notices::Notices;
 use crate::api::{ApiKey, Request, Response};
 use crate::request::RequestHead;
@@ -118,6 +120,11 @@ pub trait Service: Send + Sync + 'static {
         let _ = key;
         true
     }
+
+    /// Hears what happens beside requests; must not take long.
+    fn observe(&self, event: Event) {
+        let _ = event;
+    }
 }
 
 /// A bound server that is not running yet.
@@ -125,6 +132,7 @@ pub trait Service: Send + Sync + 'static {
 pub struct Server {
     listener: TcpListener,
     config: Config,
+    budget: Arc<Budget>,
 }
 
 impl Server {
@@ -134,7 +142,8 @@ impl Server {
     /// What the operating system says to the bind; limits that do not fit together are `InvalidInput`.
     pub async fn bind(address: impl ToSocketAddrs, config: Config) -> io::Result<Self> {
         config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        Ok(Self { listener: TcpListener::bind(address).await?, config })
+        let budget = Arc::new(Budget::new(config.in_flight_bytes_max));
+        Ok(Self { listener: TcpListener::bind(address).await?, config, budget })
     }
 
     /// The address it listens on.
@@ -145,12 +154,18 @@ impl Server {
         self.listener.local_addr()
     }
 
+    /// What shows, also while it runs, how many bytes of requests and answers are under way.
+    #[must_use]
+    pub fn in_flight(&self) -> InFlight {
+        InFlight { budget: Arc::clone(&self.budget), all: self.config.in_flight_bytes_max }
+    }
+
     /// Serves until `shutdown` completes, then stops accepting and reading, lets admitted requests finish within
     /// [`Config::drain_max`], and returns. Dropping the future instead ends every connection at once.
     pub async fn run<S: Service>(self, service: Arc<S>, shutdown: impl Future<Output = ()>) {
-        let Self { listener, config } = self;
+        let Self { listener, config, budget } = self;
         let (stop, stopped) = watch::channel(false);
-        let shared = Arc::new(Shared::new(config, service));
+        let shared = Arc::new(Shared::new(config, budget, service));
         let mut connections = JoinSet::new();
         tokio::pin!(shutdown);
         loop {
@@ -197,8 +212,7 @@ struct Shared<S> {
 }
 
 impl<S> Shared<S> {
-    fn new(config: Config, service: Arc<S>) -> Self {
-        let budget = Arc::new(Budget::new(config.in_flight_bytes_max));
+    fn new(config: Config, budget: Arc<Budget>, service: Arc<S>) -> Self {
         let doors = Arc::new(Doors::new(config.connections_max, config.connections_per_ip_max));
         Self { config, service, budget, doors, notices: Notices::new() }
     }
@@ -214,6 +228,7 @@ fn admit_connection<S: Service>(
     let ticket = match shared.doors.enter(peer.ip()) {
         Ok(ticket) => ticket,
         Err(error) => {
+            shared.service.observe(Event::Refused(RefusedBy::from(&error)));
             if let Some(unsaid) = shared.notices.next() {
                 tracing::warn!(%peer, %error, unsaid, "connection refused");
             }

@@ -48,6 +48,10 @@ impl Budget {
         }
     }
 
+    pub(super) fn left(&self) -> usize {
+        *self.free()
+    }
+
     fn give(&self, bytes: usize) {
         let mut free = self.free();
         *free = free.saturating_add(bytes);

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::account::Account;
 use super::doors::Ticket;
 use super::ended::Ended;
+use super::event::{Event, RefusedBy};
 use super::pace::after;
 use super::{ReplyFuture, Service, Shared};
 use crate::request::RequestHead;
@@ -43,6 +44,7 @@ pub(super) async fn serve<S: Service>(
     ticket: Ticket,
     stopped: watch::Receiver<bool>,
 ) {
+    let _open = Open::new(&*shared.service);
     tracing::debug!(%peer, "connection opened");
     let config = &shared.config;
     let account = Account::new(Arc::clone(&shared.budget), config.in_flight_bytes_per_connection_max);
@@ -52,6 +54,9 @@ pub(super) async fn serve<S: Service>(
         Ok(()) => tracing::debug!(%peer, "connection closed"),
         Err(error) if error.is_ordinary() => tracing::debug!(%peer, %error, "connection closed"),
         Err(error) => {
+            if matches!(error, Ended::GaveWay) {
+                shared.service.observe(Event::Refused(RefusedBy::GaveWay));
+            }
             if let Some(unsaid) = shared.notices.next() {
                 tracing::warn!(%peer, error = %error.one_line(), unsaid, "connection closed");
             }
@@ -76,6 +81,22 @@ async fn run<S: Service>(
             let written = writing.await;
             read.and(written)
         }
+    }
+}
+
+/// A connection as long as it is served; however that ends, it is told.
+struct Open<'a, S: Service>(&'a S);
+
+impl<'a, S: Service> Open<'a, S> {
+    fn new(service: &'a S) -> Self {
+        service.observe(Event::Opened);
+        Self(service)
+    }
+}
+
+impl<S: Service> Drop for Open<'_, S> {
+    fn drop(&mut self) {
+        self.0.observe(Event::Closed);
     }
 }
 

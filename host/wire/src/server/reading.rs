@@ -7,6 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::connection::{Link, Pending};
 use super::ended::Ended;
+use super::event::Event;
 use super::pace::{Pace, after};
 use super::{RequestContext, Service};
 use crate::api::ApiKey;
@@ -17,6 +18,8 @@ use crate::shape::ELEMENT_BYTES;
 
 /// What a request costs beside its bytes and elements, roughly: its place in the queue and its reply in the making.
 const REQUEST_BYTES: usize = 1024;
+/// Bytes of the length before a frame.
+const LENGTH_BYTES: usize = 4;
 
 /// A frame, and how many bytes of the account it holds.
 struct Taken {
@@ -132,17 +135,21 @@ async fn admit<S: Service>(link: &Link<'_, S>, taken: Taken) -> Result<Pending, 
     let checked = match request::check(&frame, shared.config.limits) {
         Err(RequestError::UnsupportedVersion { key: ApiKey::ApiVersions, version, correlation_id }) => {
             tracing::debug!(%peer, version, "ApiVersions version not served, answered with version 0");
+            let bytes = frame.len().saturating_add(LENGTH_BYTES);
+            shared.service.observe(Event::Received { key: ApiKey::ApiVersions, bytes });
             let answer =
                 response::unsupported_api_versions(correlation_id, |key| shared.service.serves(key))?;
             return Ok(Pending::Ready { answer, held });
         }
         checked => checked?,
     };
+    let bytes = frame.len().saturating_add(LENGTH_BYTES);
     drop(frame);
     let RequestHead { key, version, correlation_id, .. } = checked.head;
     if !shared.service.serves(key) {
         return Err(RequestError::UnknownApi { key: key.number(), version, correlation_id }.into());
     }
+    shared.service.observe(Event::Received { key, bytes });
     let more = checked.elements.saturating_mul(ELEMENT_BYTES).saturating_add(REQUEST_BYTES);
     link.account.take(more, held, shared.config.room_wait_max).await?;
     held = held.saturating_add(more);

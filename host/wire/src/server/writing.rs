@@ -10,17 +10,18 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::Reply;
+use super::{Reply, Service};
 use super::account::FREE_BYTES;
 use super::connection::{Link, Pending};
 use super::ended::Ended;
+use super::event::Event;
 use super::pace::Pace;
 use crate::api::ApiKey;
 use crate::request::RequestHead;
 use crate::response;
 
 /// Awaits the replies in order and writes them, until the queue ends.
-pub(super) async fn write_answers<S>(
+pub(super) async fn write_answers<S: Service>(
     link: &Link<'_, S>,
     mut writer: impl AsyncWrite + Unpin,
     mut pending: mpsc::Receiver<Box<Pending>>,
@@ -29,6 +30,8 @@ pub(super) async fn write_answers<S>(
         let held = match *next {
             Pending::Ready { answer, held } => {
                 write_all(link, &mut writer, &answer, true).await?;
+                let bytes = answer.len();
+                link.shared.service.observe(Event::Sent { key: ApiKey::ApiVersions, bytes });
                 held
             }
             Pending::Reply { head, mut reply, held } => {
@@ -39,6 +42,7 @@ pub(super) async fn write_answers<S>(
                 if let Some(answer) = encode(&head, made)? {
                     // The records of a Fetch answer are counted by the service, until the reply is dropped.
                     write_all(link, &mut writer, &answer, head.key != ApiKey::Fetch).await?;
+                    link.shared.service.observe(Event::Sent { key: head.key, bytes: answer.len() });
                 }
                 link.mute.begin(mute);
                 held
