@@ -68,6 +68,16 @@ async fn a_trap_is_retriable_throttled_doubling_and_poisoned_data_is_refused_at_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_is_throttled_is_not_read_from_for_as_long_as_it_was_told() {
+    let host = Host::with(Arc::new(Trapping(NativeJudges(ExactMirroring)))).await;
+    host.create("plain", 1, &[]).await;
+    let began = std::time::Instant::now();
+    let (_, throttle_ms) = host.produce_as(12, -1, "plain", &batch(0, 0, &["trap"]), None).await;
+    assert_eq!(host.produce("plain", &batch(0, 0, &["good"]), None).await.error_code, 0);
+    assert!(began.elapsed().as_millis() >= u128::from(throttle_ms.unsigned_abs()), "it was read at once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failure_on_an_exact_topic_tells_where_the_partition_stands() {
     let host = Host::with(Arc::new(Trapping(NativeJudges(ExactMirroring)))).await;
     host.exact("copy", &[]).await;

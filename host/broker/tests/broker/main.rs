@@ -8,6 +8,7 @@ mod failures;
 mod heads;
 mod hostile;
 mod operations;
+mod peers;
 mod promotion;
 mod reads;
 mod records;

@@ -201,6 +201,10 @@ impl Host {
         self.fetch_all(&[(name, ask)], ask).await.remove(0)
     }
 
+    pub(crate) fn address(&self) -> std::net::SocketAddr {
+        self.broker.local_addr()
+    }
+
     /// One more connection.
     pub(crate) async fn connect(&self) -> Connection {
         connect(&self.broker).await
