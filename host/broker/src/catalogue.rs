@@ -1,4 +1,5 @@
-//! What topics there are: names, ids, partitions, properties; and what belongs to the whole host: cluster id, producer ids.
+//! What topics there are: names, ids, partitions, properties; and what belongs to the whole host: cluster id, producer ids,
+//! client quotas.
 //!
 //! It lies in one small checked JSON file, `catalogue` in the data folder, which every change replaces as a whole: a crash
 //! leaves the old file or the new one. Readers take a snapshot without waiting. Steps that span the catalogue and the
@@ -15,6 +16,7 @@ use verbatim_log::{Io, LogError, folder};
 use verbatim_wire::error::ErrorCode;
 
 use crate::errors::ApiError;
+use crate::quotas::rates::{Rates, StoredRate};
 use crate::settings::{Settings, Values};
 
 /// The catalogue's file in the data folder.
@@ -87,6 +89,8 @@ pub(crate) struct Snapshot {
     /// Topics by name, those that clients do not see included.
     pub(crate) topics: BTreeMap<String, Arc<Topic>>,
     ids: HashMap<Uuid, String>,
+    /// Client quotas.
+    pub(crate) quotas: Rates,
 }
 
 impl Snapshot {
@@ -193,10 +197,22 @@ impl Catalogue {
         let outcome = change(&mut draft)?;
         store(self.io.as_ref(), &self.path, &draft).map_err(|error| {
             tracing::error!(%error, "the catalogue cannot be written");
+            self.take_back();
             ApiError::storage(error.to_string())
         })?;
         self.current.store(Arc::new(draft));
         Ok(outcome)
+    }
+
+    /// After a failed write the file may hold what was refused, and a start would go by it.
+    fn take_back(&self) {
+        let current = self.current.load();
+        let stored = folder::read_checked(self.io.as_ref(), &self.path, KIND, FORMAT).ok().flatten();
+        let is_current = encode(&self.path, &current)
+            .is_ok_and(|content| stored.is_some_and(|(_, stored)| stored == content));
+        if !is_current && let Err(error) = store(self.io.as_ref(), &self.path, &current) {
+            tracing::error!(%error, "the catalogue's file may hold a change that was refused, until the next change");
+        }
     }
 }
 
@@ -243,6 +259,9 @@ struct Stored {
     producer_id_prefix: u32,
     producer_id_next: u32,
     topics: Vec<StoredTopic>,
+    /// Not there in files of versions without quotas.
+    #[serde(default)]
+    client_quotas: Vec<StoredRate>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -263,19 +282,24 @@ fn fresh() -> Snapshot {
         producer_next: 0,
         topics: BTreeMap::new(),
         ids: HashMap::new(),
+        quotas: Rates::default(),
     }
 }
 
 fn store(io: &dyn Io, path: &Path, snapshot: &Snapshot) -> Result<(), CatalogueError> {
+    Ok(folder::atomic_replace(io, path, KIND, FORMAT, &encode(path, snapshot)?)?)
+}
+
+fn encode(path: &Path, snapshot: &Snapshot) -> Result<Vec<u8>, CatalogueError> {
     let stored = Stored {
         cluster_id: snapshot.cluster_id.clone(),
         producer_id_prefix: snapshot.producer_prefix,
         producer_id_next: snapshot.producer_next,
         topics: snapshot.topics.values().map(|topic| stored_topic(topic)).collect(),
+        client_quotas: snapshot.quotas.to_stored(),
     };
-    let content = serde_json::to_vec_pretty(&stored)
-        .map_err(|error| CatalogueError::Content { path: path.to_owned(), problem: error.to_string() })?;
-    Ok(folder::atomic_replace(io, path, KIND, FORMAT, &content)?)
+    serde_json::to_vec_pretty(&stored)
+        .map_err(|error| CatalogueError::Content { path: path.to_owned(), problem: error.to_string() })
 }
 
 fn stored_topic(topic: &Topic) -> StoredTopic {
@@ -302,6 +326,7 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<Snapshot, CatalogueError> {
         producer_next: stored.producer_id_next,
         topics: BTreeMap::new(),
         ids: HashMap::new(),
+        quotas: Rates::from_stored(stored.client_quotas),
     };
     for topic in stored.topics {
         let name = topic.name.clone();

@@ -17,6 +17,7 @@ mod partition;
 mod produce;
 mod promotion;
 pub mod properties;
+mod quotas;
 mod retention;
 mod room;
 mod sessions;

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::errors::ApiError;
 use crate::judges::Judges;
 use crate::partition::Reader;
+use crate::quotas::Meters;
 use crate::room::Rooms;
 use crate::sessions::Sessions;
 use crate::throttle::Throttle;
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) catalogue: Catalogue,
     pub(crate) judges: Arc<dyn Judges>,
     pub(crate) throttle: Throttle,
+    /// What clients with a quota wrote and read.
+    pub(crate) meters: Meters,
     /// For records on their way to readers.
     pub(crate) rooms: Rooms,
     /// What readers were told, so that they need not be told again.
@@ -76,6 +79,7 @@ impl Shared {
         let Parts { config, catalogue, judges, folder, appenders, advertised } = parts;
         Self {
             throttle: Throttle::new(config.limits.throttle_ms_max),
+            meters: Meters::new(),
             rooms: Rooms::new(config.limits.fetch_buffered_bytes_max),
             sessions: Sessions::new(
                 config.limits.fetch_sessions_max,

@@ -11,7 +11,8 @@
 //! - The base offset is that of the first batch, where it was stored first if it is a repetition; -1 without batches. The log
 //!   append time is told for what was stamped now, not for repetitions.
 //! - After failures of the module (56) the throttle time doubles from answer to answer, up to the host's limit;
-//!   the connection is not read from meanwhile (KIP-219).
+//!   the connection is not read from meanwhile (KIP-219). So it is with a client over its quota ([`crate::quotas`]), whose
+//!   records are taken all the same; of both waits the longer counts.
 //!
 //! Left out: transactional batches are refused by the module (53), since there is no transaction coordinator; the timeout is
 //! not looked at, since no follower is waited for; current leader and node endpoints (v10) are not needed with one node.
@@ -27,6 +28,7 @@ use kafka_protocol::protocol::StrBytes;
 use tokio::sync::oneshot;
 use verbatim_contract::Request;
 use verbatim_engine::Incoming;
+use verbatim_wire::Response;
 use verbatim_wire::error::ErrorCode;
 use verbatim_wire::server::{Reply, ReplyFuture, RequestContext};
 use verbatim_wire::tag::{self, AnswerTag, RequestTag, TagError};
@@ -75,6 +77,7 @@ pub(super) async fn admit(
         now_ms: super::now_ms(),
     };
     let snapshot = shared.catalogue.snapshot();
+    let bytes = records_bytes(&request);
     let mut topics = Vec::with_capacity(request.topic_data.len());
     for data in request.topic_data {
         topics.push(queue_topic(shared, &snapshot, common, data).await);
@@ -82,7 +85,29 @@ pub(super) async fn admit(
     let shared = Arc::clone(shared);
     let name = context.head.client_id.map(|id| id.to_string()).unwrap_or_default();
     let client: Client = (context.peer.ip(), name);
-    Box::pin(async move { answer(&shared, client, common.acks, topics).await })
+    Box::pin(async move {
+        let (reply, failed_ms) = answer(&shared, &client, common.acks, topics).await;
+        let quota_ms = shared.meters.wrote(&shared.catalogue.snapshot().quotas, &client.1, bytes);
+        throttled(reply, failed_ms.max(quota_ms))
+    })
+}
+
+/// Bytes of all records, which count for the client's quota.
+fn records_bytes(request: &ProduceRequest) -> u64 {
+    let parts = request.topic_data.iter().flat_map(|topic| &topic.partition_data);
+    let bytes: usize = parts.filter_map(|part| part.records.as_ref()).map(|records| records.len()).sum();
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// Tells the client to wait, and takes nothing from it meanwhile.
+fn throttled(reply: Reply, wait_ms: i32) -> Reply {
+    let reply = match reply {
+        Reply::Answer(Response::Produce(answer)) => {
+            Reply::Answer(answer.with_throttle_time_ms(wait_ms).into())
+        }
+        other => other,
+    };
+    reply.muted(throttle::mute(wait_ms))
 }
 
 async fn queue_topic(
@@ -178,7 +203,13 @@ fn bad_acks(acks: i16) -> ApiError {
     ApiError::new(ErrorCode::InvalidRequiredAcks, format!("acks must be -1, 0 or 1, acks=`{acks}`"))
 }
 
-async fn answer(shared: &Shared, client: Client, acks: i16, topics: Vec<TopicAnswers>) -> Reply {
+/// The answer, and how long the client has to wait for failures of the module.
+async fn answer(
+    shared: &Shared,
+    client: &Client,
+    acks: i16,
+    topics: Vec<TopicAnswers>,
+) -> (Reply, i32) {
     let (mut module_failed, mut first_error) = (false, None);
     let mut answers = Vec::with_capacity(topics.len());
     for TopicAnswers { answer, partitions } in topics {
@@ -198,15 +229,13 @@ async fn answer(shared: &Shared, client: Client, acks: i16, topics: Vec<TopicAns
         }
         answers.push(answer.with_partition_responses(parts));
     }
-    let throttle_ms = shared.throttle.after(client, module_failed);
+    let wait_ms = shared.throttle.after(client.clone(), module_failed);
     let reply = match (acks, first_error) {
         (0, None) => Reply::Silent,
         (0, Some(error)) => Reply::Close { reason: format!("a Produce with acks=0 failed: {error}") },
-        _ => Reply::Answer(
-            ProduceResponse::default().with_responses(answers).with_throttle_time_ms(throttle_ms).into(),
-        ),
+        _ => Reply::Answer(ProduceResponse::default().with_responses(answers).into()),
     };
-    reply.muted(throttle::mute(throttle_ms))
+    (reply, wait_ms)
 }
 
 fn partition_answer(index: i32, outcome: Outcome) -> PartitionProduceResponse {

@@ -15,6 +15,8 @@
 //!   other than 0 and 1 is 42. A topic that is deleted while its reader waits is 3 or 100.
 //! - Topics by name, from v13 on by id (unknown: 100, also in a session until it is known). A session that knew the topic
 //!   is told 3 once it was deleted, and 103 if there is another of its name. zstd below v10 is 76 (R47).
+//! - A client over its quota ([`crate::quotas`]) is answered without records and told to wait, and not read from meanwhile
+//!   (KIP-219). It is never given more at once than a window of its quota holds, but for one batch.
 //!
 //! Left out: preferred replicas, snapshots and current leaders, which one node does not have; followers are readers like
 //! others, also where sessions make room for each other.
@@ -31,15 +33,17 @@ use kafka_protocol::messages::{BrokerId, FetchRequest, FetchResponse, ProducerId
 use kafka_protocol::protocol::StrBytes;
 use tokio::time::Instant;
 use verbatim_wire::error::ErrorCode;
-use verbatim_wire::server::{Reply, ReplyFuture};
+use verbatim_wire::server::{Reply, ReplyFuture, RequestContext};
 
 use crate::errors::ApiError;
 use crate::fetch::find::Finder;
 use crate::fetch::poll::{Enough, Parts, TopicRef, Wanted, poll};
 use crate::fetch::{Ask, IDS_FROM, Part};
+use crate::quotas::{Meters, Verdict};
 use crate::room::{self, Room};
 use crate::sessions::{Changes, Key, Session};
 use crate::shared::Shared;
+use crate::throttle;
 
 /// The epoch of a request that begins a session.
 const FIRST_EPOCH: i32 = 0;
@@ -47,20 +51,27 @@ const FIRST_EPOCH: i32 = 0;
 const NO_EPOCH: i32 = -1;
 
 /// The reply holds its room until it was written.
-pub(super) fn admit(shared: Arc<Shared>, version: i16, request: FetchRequest) -> ReplyFuture {
+pub(super) fn admit(shared: Arc<Shared>, context: RequestContext, request: FetchRequest) -> ReplyFuture {
     room::held(async move {
-        let (answer, room) = handle(&shared, version, &request).await;
-        (Reply::Answer(answer.into()), room)
+        let client = context.head.client_id.as_deref().unwrap_or_default();
+        let (answer, room) = handle(&shared, context.head.version, client, &request).await;
+        let mute = throttle::mute(answer.throttle_time_ms);
+        (Reply::Answer(answer.into()).muted(mute), room)
     })
 }
 
-async fn handle(shared: &Shared, version: i16, request: &FetchRequest) -> (FetchResponse, Room) {
-    let enough = enough(shared, request);
+async fn handle(
+    shared: &Shared,
+    version: i16,
+    client: &str,
+    request: &FetchRequest,
+) -> (FetchResponse, Room) {
+    let enough = enough(shared, client, request);
     if matches!(request.session_epoch, FIRST_EPOCH | NO_EPOCH) {
         // Whoever asks for everything is done with the session that was.
         shared.sessions.close(request.session_id);
         let begins = request.session_epoch == FIRST_EPOCH;
-        return full(shared, version, request, enough, begins).await;
+        return full(shared, version, client, request, enough, begins).await;
     }
     let changes = changes(version, request);
     let next =
@@ -68,15 +79,20 @@ async fn handle(shared: &Shared, version: i16, request: &FetchRequest) -> (Fetch
     let (turn, wanted) = match next {
         Ok(Some(next)) => next,
         // Everything was forgotten.
-        Ok(None) => return full(shared, version, request, enough, false).await,
+        Ok(None) => return full(shared, version, client, request, enough, false).await,
         Err(code) => return (refusal(code, 0), shared.rooms.take(0)),
     };
     let (parts, room) = poll(shared, &wanted, enough).await;
     let id = turn.id();
+    let verdict = metered(shared, client, &parts);
+    if !verdict.given {
+        return (nothing_yet(id, verdict), shared.rooms.take(0));
+    }
     match turn.choose(&parts) {
         Ok(chosen) => {
             let chosen = wanted.iter().zip(parts).zip(chosen).filter(|(_, chosen)| *chosen);
-            (answer(id, chosen.map(|(part, _)| part)), room)
+            let answer = answer(id, chosen.map(|(part, _)| part));
+            (answer.with_throttle_time_ms(verdict.wait_ms), room)
         }
         Err(code) => (refusal(code, id), shared.rooms.take(0)),
     }
@@ -86,19 +102,40 @@ async fn handle(shared: &Shared, version: i16, request: &FetchRequest) -> (Fetch
 async fn full(
     shared: &Shared,
     version: i16,
+    client: &str,
     request: &FetchRequest,
     enough: Enough,
     begins: bool,
 ) -> (FetchResponse, Room) {
     let wanted: Arc<[Wanted]> = wanted(shared, version, request).into();
     let (parts, room) = poll(shared, &wanted, enough).await;
+    let verdict = metered(shared, client, &parts);
+    if !verdict.given {
+        return (nothing_yet(0, verdict), shared.rooms.take(0));
+    }
     let id = if begins { begin(shared, version, &wanted, &parts) } else { 0 };
-    (answer(id, wanted.iter().zip(parts)), room)
+    (answer(id, wanted.iter().zip(parts)).with_throttle_time_ms(verdict.wait_ms), room)
 }
 
-fn enough(shared: &Shared, request: &FetchRequest) -> Enough {
+/// Counts the records for the client's quota.
+fn metered(shared: &Shared, client: &str, parts: &Parts) -> Verdict {
+    let bytes: usize = parts.iter().flatten().map(|part| part.records.len()).sum();
+    let quotas = &shared.catalogue.snapshot().quotas;
+    shared.meters.reads(quotas, client, u64::try_from(bytes).unwrap_or(u64::MAX))
+}
+
+/// The answer to a client that has to wait before it is given anything.
+fn nothing_yet(session_id: i32, verdict: Verdict) -> FetchResponse {
+    FetchResponse::default().with_session_id(session_id).with_throttle_time_ms(verdict.wait_ms)
+}
+
+fn enough(shared: &Shared, client: &str, request: &FetchRequest) -> Enough {
     let limits = &shared.config.limits;
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(limits.fetch_bytes_max);
+    let readable = Meters::readable(&shared.catalogue.snapshot().quotas, client);
+    let max_bytes = readable.map_or(max_bytes, |most| {
+        usize::try_from(most).unwrap_or(usize::MAX).min(max_bytes)
+    });
     let min_bytes = usize::try_from(request.min_bytes).unwrap_or(0).min(max_bytes.max(1));
     let wait_ms = u64::try_from(request.max_wait_ms).unwrap_or(0).min(limits.fetch_wait_ms_max);
     Enough { max_bytes, min_bytes, until: Instant::now() + Duration::from_millis(wait_ms) }

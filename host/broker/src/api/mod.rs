@@ -18,6 +18,8 @@ mod k33_alter_configs;
 mod k35_describe_log_dirs;
 mod k37_create_partitions;
 mod k44_incremental_alter_configs;
+mod k48_describe_client_quotas;
+mod k49_alter_client_quotas;
 mod k60_describe_cluster;
 mod k61_describe_producers;
 mod k74_list_config_resources;
@@ -41,20 +43,13 @@ use crate::shared::Shared;
 pub(crate) struct Apis(pub(crate) Arc<Shared>);
 
 impl Service for Apis {
-    fn serves(&self, key: ApiKey) -> bool {
-        !matches!(
-            key,
-            ApiKey::DescribeClientQuotas | ApiKey::AlterClientQuotas
-        )
-    }
-
     async fn admit(&self, context: RequestContext, request: Request) -> ReplyFuture {
         let shared = Arc::clone(&self.0);
         match request {
             // Appends are queued now and changes are made now, in the order of the requests, so that a write behind the
             // creation of its topic finds it. Reads happen when their turn to answer comes.
             Request::Produce(request) => k00_produce::admit(&shared, context, request).await,
-            Request::Fetch(request) => k01_fetch::admit(shared, context.head.version, request),
+            Request::Fetch(request) => k01_fetch::admit(shared, context, request),
             change if changes_something(change.key()) => {
                 let reply = finish(shared, context.head.version, change).await;
                 Box::pin(std::future::ready(reply))
@@ -84,6 +79,7 @@ fn changes_something(key: ApiKey) -> bool {
             | ApiKey::AlterConfigs
             | ApiKey::CreatePartitions
             | ApiKey::IncrementalAlterConfigs
+            | ApiKey::AlterClientQuotas
     )
 }
 
@@ -109,6 +105,10 @@ async fn answer(shared: &Shared, version: i16, request: Request) -> Response {
         Request::IncrementalAlterConfigs(request) => {
             k44_incremental_alter_configs::handle(shared, request).await.into()
         }
+        Request::DescribeClientQuotas(request) => {
+            k48_describe_client_quotas::handle(shared, &request).into()
+        }
+        Request::AlterClientQuotas(request) => k49_alter_client_quotas::handle(shared, request).into(),
         Request::DescribeCluster(request) => k60_describe_cluster::handle(shared, version, &request).into(),
         Request::DescribeProducers(request) => k61_describe_producers::handle(shared, request).await.into(),
         Request::ListConfigResources(request) => {
@@ -117,9 +117,6 @@ async fn answer(shared: &Shared, version: i16, request: Request) -> Response {
         Request::DescribeTopicPartitions(request) => {
             k75_describe_topic_partitions::handle(shared, &request).into()
         }
-        // Not served yet, so never asked.
-        Request::DescribeClientQuotas(_) => Response::DescribeClientQuotas(Default::default()),
-        Request::AlterClientQuotas(_) => Response::AlterClientQuotas(Default::default()),
     }
 }
 

@@ -23,7 +23,11 @@ fn every_api_has_a_file_whose_head_says_its_versions() {
         let text = std::fs::read_to_string(folder.join(file)).unwrap();
         let head = text.lines().next().unwrap_or_default();
         let (min, max) = (api.min, api.max);
-        let ranges = [format!("v{min} to v{max}"), format!("v{min} and v{max}")];
+        let ranges = if min == max {
+            vec![format!(", v{min}")]
+        } else {
+            vec![format!("v{min} to v{max}"), format!("v{min} and v{max}")]
+        };
         assert!(head.starts_with(&format!("//! {}, ", api.key.name())), "{file}: {head}");
         assert!(ranges.iter().any(|range| head.contains(range)), "{file}: {head}, expected {ranges:?}");
         assert!(text.contains("//! Left out: "), "{file} does not say what is left out");

@@ -9,6 +9,7 @@ mod heads;
 mod hostile;
 mod operations;
 mod peers;
+mod quotas;
 mod promotion;
 mod reads;
 mod records;
