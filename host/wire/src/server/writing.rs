@@ -10,12 +10,12 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Reply, Service};
 use super::account::FREE_BYTES;
 use super::connection::{Link, Pending};
 use super::ended::Ended;
 use super::event::Event;
 use super::pace::Pace;
+use super::{Reply, Service};
 use crate::api::ApiKey;
 use crate::request::RequestHead;
 use crate::response;
