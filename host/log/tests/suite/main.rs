@@ -14,6 +14,7 @@ mod batches;
 mod cases;
 mod disk;
 mod files;
+mod layout;
 mod model;
 mod random;
 mod readers;

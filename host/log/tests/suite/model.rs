@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use verbatim_batch::{ControlKey, ControlType, HEADER_LEN, Records};
+use bytes::Bytes;
+use verbatim_batch::{Codec, ControlKey, ControlType, HEADER_LEN, Records};
 use verbatim_contract::{EpochEntry, EpochHistory, ProducerBatch, ProducerState};
-use verbatim_log::{AbortedTransaction, Log, SourcePosition};
+use verbatim_log::{AbortedTransaction, Log, SourcePosition, TimestampHit};
 
 use crate::batches::{header, next};
 
@@ -124,6 +125,7 @@ impl Model {
         assert_eq!(position.last_entry, self.epochs.last(), "last entry, {hint}");
         assert!(read_all(log) == self.readable(), "bytes, {hint}");
         self.check_producers(log, hint);
+        self.check_times(log, hint);
         assert_eq!(position.stable_offset, self.stable_offset(), "stable offset, {hint}");
         let view = log.view();
         assert_eq!(
@@ -132,6 +134,23 @@ impl Model {
             "{hint}"
         );
         assert_eq!(view.stable_offset, position.stable_offset, "view, {hint}");
+    }
+
+    /// Records below the start do not count, also where their batch reaches across it.
+    fn check_times(&self, log: &Log, hint: &str) {
+        let records: Vec<_> = self.batches.iter().flat_map(|batch| records(batch)).collect();
+        let live = || records.iter().filter(|hit| hit.offset >= self.start);
+        let newest = live().map(|hit| hit.timestamp).max().unwrap_or(0);
+        let some = live().nth(records.len() / 3).or(live().next()).map_or(7, |hit| hit.timestamp);
+        let reader = log.reader();
+        for asked in [0, some, some + 1, newest, newest + 1].map(|asked| asked.max(0)) {
+            let expected = live().find(|hit| hit.timestamp >= asked).copied();
+            let found = reader.offset_for_timestamp(asked, self.end, &no_codec).unwrap();
+            assert_eq!(found, expected, "first at {asked}, {hint}");
+        }
+        let expected = live().rev().filter(|hit| hit.timestamp >= 0).max_by_key(|hit| hit.timestamp).copied();
+        let found = reader.max_timestamp(self.end, &no_codec).unwrap();
+        assert_eq!(found.filter(|hit| hit.timestamp >= 0), expected, "largest, {hint}");
     }
 
     pub(crate) fn check_producers(&self, log: &Log, hint: &str) {
@@ -199,6 +218,20 @@ impl Replay {
             });
         }
     }
+}
+
+fn records(batch: &[u8]) -> Vec<TimestampHit> {
+    let header = header(batch);
+    let hit = |record: verbatim_batch::Record<'_>| TimestampHit {
+        offset: header.base_offset + i64::from(record.offset_delta),
+        timestamp: header.base_timestamp + record.timestamp_delta,
+        leader_epoch: header.leader_epoch,
+    };
+    Records::new(&batch[HEADER_LEN..], header.record_count).map(|record| hit(record.unwrap())).collect()
+}
+
+fn no_codec(codec: Codec, _: &[u8]) -> Result<Bytes, String> {
+    Err(format!("unexpected codec {codec}"))
 }
 
 /// Everything that can be read, from the start to the end, in small reads.

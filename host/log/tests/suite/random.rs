@@ -1,13 +1,16 @@
 //! Random requests, failures, crashes and power losses against the model. `VERBATIM_SEED` repeats one run.
 
+mod retention;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use verbatim_contract::EpochEntry;
 use verbatim_log::{ApplyError, Commit, Config, Flush, Log, SourcePosition};
 
-use crate::batches::{header, marker, next, placed, plain, produced};
+use crate::batches::{header, marker_at, next, placed, plain, plain_at, produced_at};
 use crate::disk::{Disk, Fault, Loss};
+use crate::layout::Layout;
 use crate::model::{Model, Request, read_all};
 use crate::rng::{Rng, seeds};
 
@@ -21,6 +24,9 @@ struct World {
     rng: Rng,
     log: Option<Log>,
     model: Model,
+    layout: Layout,
+    /// The wall clock.
+    now: i64,
     /// States that a crash may leave, oldest first. The first is durable, the one at `acked` was answered.
     chain: Vec<Model>,
     acked: usize,
@@ -71,7 +77,10 @@ impl World {
         let log = Log::create(&folder, config.clone(), Arc::new(disk.clone())).unwrap();
         let model = Model::new(exact);
         let chain = vec![model.clone()];
+        let layout = Layout::read(&disk, &folder, &config);
         Self {
+            layout,
+            now: 10_000,
             disk,
             folder,
             config,
@@ -92,6 +101,7 @@ impl World {
                 0 | 1 => self.crash(),
                 2 => self.close(),
                 3..=5 => self.flush(),
+                6 | 7 => self.retain(),
                 _ => self.apply(),
             }
             self.model.check(self.log.as_ref().unwrap(), &self.hint);
@@ -99,6 +109,7 @@ impl World {
     }
 
     fn apply(&mut self) {
+        self.now += self.rng.below(400) as i64;
         let request = self.request();
         self.hint = format!("{}, {}", self.hint, describe(&request));
         let steps = self.model.steps(&request);
@@ -110,14 +121,10 @@ impl World {
             end: request.end,
             start: request.start,
             source: request.source,
+            now_ms: Some(self.now),
             ..Commit::default()
         };
-        if self.rng.one_in(3) {
-            let fault = [Fault::Fail, Fault::Tear, Fault::Late, Fault::Stop][self.rng.below(4) as usize];
-            let after = self.rng.below(25);
-            self.disk.set_fault(after, fault);
-            self.hint = format!("{}, {fault:?} after {after}", self.hint);
-        }
+        self.inject();
         let result = self.log.as_mut().unwrap().apply(&commit);
         match result {
             Ok(()) => self.applied(&request, steps),
@@ -137,9 +144,19 @@ impl World {
             }
             Err(error) => panic!("{error}, {}", self.hint),
         }
+        self.check_layout();
         if let Some(stopped) = self.stopped() {
             self.hint = format!("{}, stopped {stopped}", self.hint);
             self.restart();
+        }
+    }
+
+    fn inject(&mut self) {
+        if self.rng.one_in(3) {
+            let fault = [Fault::Fail, Fault::Tear, Fault::Late, Fault::Stop][self.rng.below(4) as usize];
+            let after = self.rng.below(25);
+            self.disk.set_fault(after, fault);
+            self.hint = format!("{}, {fault:?} after {after}", self.hint);
         }
     }
 
@@ -152,6 +169,12 @@ impl World {
 
     fn applied(&mut self, request: &Request, steps: Vec<Model>) {
         let mut last = steps.last().unwrap().clone();
+        for batch in request.batches.iter().filter(|_| !self.config.exact) {
+            self.layout.append(batch, self.now);
+        }
+        if last.start != self.model.start && !self.config.exact {
+            self.layout.advance_start(last.start, last.end);
+        }
         if self.config.flush != Flush::Always {
             last.high_watermark = last.end;
         }
@@ -250,6 +273,7 @@ impl World {
         model.high_watermark = model.end;
         self.log = Some(log);
         self.durable(model);
+        self.check_tidy(clean);
         self.model.check(self.log.as_ref().unwrap(), &self.hint);
     }
 
@@ -334,11 +358,12 @@ impl World {
         let producer = (10 + self.rng.below(3) as i64, self.rng.below(2) as i16);
         let sequence = self.rng.below(100) as i32;
         let count = 1 + self.rng.below(5) as i32;
+        let timestamp = if self.rng.one_in(8) { -1 } else { self.now - self.rng.below(1_000) as i64 };
         match self.rng.below(6) {
-            0 | 1 => plain(base, epoch, count),
-            2 => produced(base, epoch, count, (producer.0, producer.1, sequence), false),
-            3 | 4 => produced(base, epoch, count, (producer.0, producer.1, sequence), true),
-            _ => marker(base, epoch, producer, self.rng.one_in(2)),
+            0 | 1 => plain_at(base, epoch, count, timestamp),
+            2 => produced_at(base, epoch, count, (producer.0, producer.1, sequence), false, timestamp),
+            3 | 4 => produced_at(base, epoch, count, (producer.0, producer.1, sequence), true, timestamp),
+            _ => marker_at(base, epoch, producer, self.rng.one_in(2), timestamp),
         }
     }
 
