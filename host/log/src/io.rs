@@ -1,7 +1,7 @@
 //! The few file operations a log needs, behind traits so that a test can fail, tear or drop the N-th of them.
 
 use std::any::Any;
-use std::io::{IoSlice, Result, Write as _};
+use std::io::{ErrorKind, IoSlice, Result, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,6 +32,11 @@ pub trait Io: Send + Sync {
     /// # Errors
     /// As the operating system says.
     fn create_folder(&self, folder: &Path) -> Result<()>;
+    /// Makes a folder, if it is not there, in one that is; nothing is durable yet.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn make_folder(&self, folder: &Path) -> Result<()>;
     /// Renames a file, replacing what has the new name.
     ///
     /// # Errors
@@ -52,6 +57,11 @@ pub trait Io: Send + Sync {
     /// # Errors
     /// As the operating system says.
     fn sync_folder(&self, folder: &Path) -> Result<()>;
+    /// Makes everything durable that was done so far to the file system that holds the folder.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    fn sync_all(&self, folder: &Path) -> Result<()>;
 }
 
 /// A lock, held until it is dropped or the process ends.
@@ -137,6 +147,13 @@ impl Io for DiskIo {
         folder.ancestors().skip(1).take(missing).try_for_each(|parent| self.sync_folder(parent))
     }
 
+    fn make_folder(&self, folder: &Path) -> Result<()> {
+        match std::fs::create_dir(folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+            made => made,
+        }
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         std::fs::rename(from, to)
     }
@@ -153,6 +170,11 @@ impl Io for DiskIo {
         // A relative folder of one part has the empty path as its parent.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         rustix::fs::fsync(std::fs::File::open(folder)?)?;
+        Ok(())
+    }
+
+    fn sync_all(&self, folder: &Path) -> Result<()> {
+        rustix::fs::syncfs(std::fs::File::open(folder)?)?;
         Ok(())
     }
 }
@@ -193,11 +215,11 @@ pub(crate) fn write_all(file: &dyn File, slices: &mut [IoSlice<'_>], mut positio
     while !left.is_empty() {
         let group = left.get(..left.len().min(SLICES_MAX)).unwrap_or_default();
         let mut written = match file.write_at(group, position) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             written => written?,
         };
         if written == 0 && group.iter().any(|slice| !slice.is_empty()) {
-            return Err(std::io::ErrorKind::WriteZero.into());
+            return Err(ErrorKind::WriteZero.into());
         }
         position = position.saturating_add(u64::try_from(written).unwrap_or(u64::MAX));
         // A group of empty slices alone has to go as well, or the loop would not end.
@@ -218,7 +240,7 @@ pub(crate) fn read_full(file: &dyn File, buffer: &mut [u8], position: u64) -> Re
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         let at = position.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
         match file.read_at(rest, at) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Ok(0) => break,
             Ok(count) => filled = filled.saturating_add(count),
             Err(error) => return Err(error),

@@ -33,6 +33,7 @@ mod segment;
 mod settle;
 mod snapshot;
 mod source;
+mod together;
 mod view;
 mod walk;
 
@@ -43,4 +44,5 @@ pub use io::{DiskIo, File, Io, Lock};
 pub use log::{Log, Recovery};
 pub use reader::{Fetched, Inflate, LogReader, TimestampHit};
 pub use retain::{Reason, Removed, RemovedSegment, Retention};
+pub use together::Together;
 pub use view::{AbortedTransaction, View};

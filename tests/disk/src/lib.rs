@@ -248,6 +248,10 @@ macro_rules! io {
                 $disk.living($life)?.create_folder(folder)
             }
 
+            fn make_folder(&$self, folder: &Path) -> Result<()> {
+                $disk.living($life)?.make_folder(folder)
+            }
+
             fn rename(&$self, from: &Path, to: &Path) -> Result<()> {
                 $disk.living($life)?.rename(from, to)
             }
@@ -262,6 +266,10 @@ macro_rules! io {
 
             fn sync_folder(&$self, folder: &Path) -> Result<()> {
                 $disk.living($life)?.sync_folder(folder)
+            }
+
+            fn sync_all(&$self, folder: &Path) -> Result<()> {
+                $disk.living($life)?.sync_all(folder)
             }
         }
     };

@@ -132,15 +132,22 @@ impl State {
     }
 
     /// Makes all that are missing, and their names durable.
+    pub(crate) fn make_folder(&mut self, path: &Path) -> Result<()> {
+        if self.entry(path).is_ok() {
+            return self.folder_at(path).map(drop);
+        }
+        let (parent, name) = self.place(path)?;
+        let outcome = self.change(Kind::CreateFolder, path)?;
+        let inode = self.number();
+        self.folders.insert(inode, Names::default());
+        self.names(parent).change(vec![(name, Some(Entry::Folder(inode)))]);
+        outcome.result()
+    }
+
     pub(crate) fn create_folder(&mut self, path: &Path) -> Result<()> {
         let missing: Vec<&Path> = path.ancestors().take_while(|path| self.entry(path).is_err()).collect();
         for folder in missing.iter().rev() {
-            let (parent, name) = self.place(folder)?;
-            let outcome = self.change(Kind::CreateFolder, folder)?;
-            let inode = self.number();
-            self.folders.insert(inode, Names::default());
-            self.names(parent).change(vec![(name, Some(Entry::Folder(inode)))]);
-            outcome.result()?;
+            self.make_folder(folder)?;
         }
         self.folder_at(path)?;
         let made = if missing.is_empty() { vec![path] } else { missing };
@@ -184,6 +191,16 @@ impl State {
         let folder = self.folder_at(path)?;
         let outcome = self.change(Kind::SyncFolder, path)?;
         self.names(folder).sync();
+        outcome.result()
+    }
+
+    /// All files and all names, whatever the folder.
+    pub(crate) fn sync_all(&mut self, path: &Path) -> Result<()> {
+        let outcome = self.change(Kind::SyncFolder, path)?;
+        if outcome.is_done() {
+            self.files.values_mut().for_each(Content::sync);
+            self.folders.values_mut().for_each(Names::sync);
+        }
         outcome.result()
     }
 
