@@ -172,6 +172,7 @@ fn start_threads(config: &Config, judges: &Arc<dyn Judges>, io: &Arc<dyn Io>) ->
 /// Opens what is there, and finishes what a crash left in the middle.
 async fn open_all(shared: &Shared) -> Result<(), StartError> {
     let snapshot = shared.catalogue.snapshot();
+    topics::remove_strays(shared, |name| snapshot.topic(name)).await;
     for topic in snapshot.topics.values() {
         match topic.state {
             State::Live => open(shared, topic).await,

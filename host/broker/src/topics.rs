@@ -45,14 +45,20 @@ pub(crate) async fn create(shared: &Shared, new: NewTopic, validate_only: bool) 
     if validate_only {
         return Ok(topic);
     }
+    // One whose creation or deletion failed in the middle makes room first; no change of it is under way.
+    if let Some(left) = shared.catalogue.snapshot().topics.get(&topic.name) {
+        remove(shared, left).await?;
+    }
     put(shared, &Topic { state: State::Creating, ..topic.clone() })?;
     let made = Arc::new(topic);
-    if let Err(error) = shared.open_partitions(&made, 0..made.partitions, Folder::New).await {
+    let opened = shared.open_partitions(&made, 0..made.partitions, Folder::New).await;
+    if let Err(error) = opened.and_then(|()| put(shared, &made)) {
         // Nothing was promised yet: what was begun goes again.
-        remove(shared, &made).await?;
+        if let Err(left) = remove(shared, &made).await {
+            tracing::error!(topic = made.name, error = %left, "a topic that was not created is not removed yet");
+        }
         return Err(error);
     }
-    put(shared, &made)?;
     tracing::info!(
         topic = made.name,
         partitions = made.partitions,
@@ -121,7 +127,11 @@ pub(crate) async fn grow(shared: &Shared, change: Change<'_>, count: i32) -> Res
     }
     // Folders first: what the catalogue names is there.
     let grown = Topic { partitions: total, ..Topic::clone(topic) };
-    shared.open_partitions(&Arc::new(grown.clone()), present..total, Folder::NewOrLeft).await?;
+    let opened = shared.open_partitions(&Arc::new(grown.clone()), present..total, Folder::NewOrLeft).await;
+    if let Err(error) = opened {
+        remove_strays(shared, |name| (name == topic.name).then_some(topic)).await;
+        return Err(error);
+    }
     apply(shared, grown).await
 }
 
@@ -143,10 +153,28 @@ pub(crate) async fn remove(shared: &Shared, topic: &Topic) -> Result<(), ApiErro
     for index in 0..topic.partitions {
         shared.remove_partition(topic, index).await?;
     }
+    let removed = Arc::new(topic.clone());
+    remove_strays(shared, |name| (name == topic.name).then_some(&removed)).await;
     shared.catalogue.update(|draft| {
         draft.remove(&topic.name);
         Ok(())
     })
+}
+
+/// Removes partitions that their topics, of which this is one or all, do not have: they are left of a growth that did not
+/// come to its end. What cannot be removed is left to the next start.
+pub(crate) async fn remove_strays<'a>(shared: &Shared, topics: impl Fn(&str) -> Option<&'a Arc<Topic>>) {
+    let there = shared.folder.partitions().unwrap_or_else(|error| {
+        tracing::error!(%error, "partitions that were never served are not looked for");
+        Vec::new()
+    });
+    for (name, index) in there {
+        let Some(topic) = topics(&name).filter(|topic| index >= topic.partitions) else { continue };
+        tracing::info!(topic = name, partition = index, "a partition that was never served is removed");
+        if let Err(error) = shared.remove_partition(topic, index).await {
+            tracing::error!(topic = name, partition = index, %error, "it is left to the next start");
+        }
+    }
 }
 
 /// Writes the topic into the catalogue.
@@ -159,8 +187,7 @@ pub(crate) fn put(shared: &Shared, topic: &Topic) -> Result<(), ApiError> {
 
 fn judged(shared: &Shared, new: NewTopic) -> Result<Topic, ApiError> {
     catalogue::check_name(&new.name)?;
-    // One in deletion counts too: its folders are still there.
-    if shared.catalogue.snapshot().topics.contains_key(&new.name) {
+    if shared.catalogue.snapshot().topic(&new.name).is_some() {
         let text = format!("a topic of this name exists, topic=`{}`", new.name);
         return Err(ApiError::new(ErrorCode::TopicAlreadyExists, text));
     }

@@ -53,14 +53,17 @@ impl DataFolder {
         self.path.join(format!("{topic}-{partition}"))
     }
 
-    /// The partitions of a topic that have a folder, in no order.
+    /// Topic and partition of each name that could be a partition's folder, in no order.
     ///
     /// # Errors
     /// The data folder cannot be read.
-    pub fn partitions(&self, topic: &str) -> Result<Vec<u32>, LogError> {
+    pub fn partitions(&self) -> Result<Vec<(String, u32)>, LogError> {
         let names = self.io.list(&self.path).map_err(LogError::io("list", &self.path))?;
-        let index = |name: &String| name.strip_prefix(topic)?.strip_prefix('-')?.parse().ok();
-        Ok(names.iter().filter_map(index).collect())
+        let partition = |name: &String| {
+            let (topic, index) = name.rsplit_once('-')?;
+            Some((topic.to_owned(), index.parse().ok()?))
+        };
+        Ok(names.iter().filter_map(partition).collect())
     }
 }
 

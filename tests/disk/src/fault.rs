@@ -91,7 +91,7 @@ impl Plan {
         let fault = planned.or_else(|| self.rule.as_mut().and_then(|rule| rule(&operation)));
         self.stopped |= fault == Some(Fault::Stop);
         match fault {
-            None if self.short_every > 0 && now % self.short_every == 0 => Ok(Outcome::Short),
+            None if self.short_every > 0 && now.is_multiple_of(self.short_every) => Ok(Outcome::Short),
             None => Ok(Outcome::Done),
             Some(Fault::Late) => Ok(Outcome::DoneButFailed),
             Some(Fault::Tear | Fault::Stop) if kind == Kind::Write => Ok(Outcome::PartDoneAndFailed),
