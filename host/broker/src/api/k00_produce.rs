@@ -204,12 +204,7 @@ fn bad_acks(acks: i16) -> ApiError {
 }
 
 /// The answer, and how long the client has to wait for failures of the module.
-async fn answer(
-    shared: &Shared,
-    client: &Client,
-    acks: i16,
-    topics: Vec<TopicAnswers>,
-) -> (Reply, i32) {
+async fn answer(shared: &Shared, client: &Client, acks: i16, topics: Vec<TopicAnswers>) -> (Reply, i32) {
     let (mut module_failed, mut first_error) = (false, None);
     let mut answers = Vec::with_capacity(topics.len());
     for TopicAnswers { answer, partitions } in topics {

@@ -133,9 +133,8 @@ fn enough(shared: &Shared, client: &str, request: &FetchRequest) -> Enough {
     let limits = &shared.config.limits;
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(limits.fetch_bytes_max);
     let readable = Meters::readable(&shared.catalogue.snapshot().quotas, client);
-    let max_bytes = readable.map_or(max_bytes, |most| {
-        usize::try_from(most).unwrap_or(usize::MAX).min(max_bytes)
-    });
+    let max_bytes =
+        readable.map_or(max_bytes, |most| usize::try_from(most).unwrap_or(usize::MAX).min(max_bytes));
     let min_bytes = usize::try_from(request.min_bytes).unwrap_or(0).min(max_bytes.max(1));
     let wait_ms = u64::try_from(request.max_wait_ms).unwrap_or(0).min(limits.fetch_wait_ms_max);
     Enough { max_bytes, min_bytes, until: Instant::now() + Duration::from_millis(wait_ms) }
@@ -172,9 +171,8 @@ fn wanted_by(shared: &Shared, version: i16, request: &FetchRequest, session: &mu
         if seen.name.is_none() {
             seen.name = finder.name(topic);
         }
-        let reader = committed
-            .clone()
-            .and_then(|_| finder.known_partition(topic, seen.name.as_deref(), *index));
+        let reader =
+            committed.clone().and_then(|_| finder.known_partition(topic, seen.name.as_deref(), *index));
         let ask = Ask { version, committed: committed == Ok(true), ..seen.ask };
         Wanted { topic: topic.clone(), index: *index, ask, reader }
     });

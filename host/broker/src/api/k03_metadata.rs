@@ -37,8 +37,7 @@ pub(super) fn handle(shared: &Shared, version: i16, request: MetadataRequest) ->
         let asked = request.include_topic_authorized_operations && topic.error_code == 0;
         topic.with_topic_authorized_operations(operations::if_asked(asked, operations::TOPIC))
     };
-    let on_cluster =
-        operations::if_asked(request.include_cluster_authorized_operations, operations::CLUSTER);
+    let on_cluster = operations::if_asked(request.include_cluster_authorized_operations, operations::CLUSTER);
     let (host, port) = shared.advertised();
     MetadataResponse::default()
         .with_brokers(vec![

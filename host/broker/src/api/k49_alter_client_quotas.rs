@@ -66,7 +66,8 @@ fn keep<'a>(shared: &Shared, changes: impl Iterator<Item = &'a Change>) -> Resul
         if draft.quotas.len() <= ENTITIES_MAX {
             return Ok(());
         }
-        let text = format!("at most {ENTITIES_MAX} entities may have quotas, entities=`{}`", draft.quotas.len());
+        let text =
+            format!("at most {ENTITIES_MAX} entities may have quotas, entities=`{}`", draft.quotas.len());
         Err(invalid(text))
     })
 }
@@ -95,7 +96,8 @@ fn client(entity: &[EntityData]) -> Result<Option<String>, ApiError> {
     if let Some(name) = name
         && !(1..=NAME_BYTES_MAX).contains(&name.len())
     {
-        let text = format!("a client id with a quota must have 1 to {NAME_BYTES_MAX} bytes, client-id=`{name}`");
+        let text =
+            format!("a client id with a quota must have 1 to {NAME_BYTES_MAX} bytes, client-id=`{name}`");
         return Err(invalid(text));
     }
     Ok(name.map(str::to_owned))
@@ -104,14 +106,18 @@ fn client(entity: &[EntityData]) -> Result<Option<String>, ApiError> {
 fn rate(op: &OpData) -> Result<(Direction, Option<u64>), ApiError> {
     let key = op.key.as_str();
     let direction = Direction::ALL.into_iter().find(|direction| direction.key() == key).ok_or_else(|| {
-        invalid(format!("a quota must be producer_byte_rate or consumer_byte_rate, others are not kept, key=`{key}`"))
+        invalid(format!(
+            "a quota must be producer_byte_rate or consumer_byte_rate, others are not kept, key=`{key}`"
+        ))
     })?;
     if op.remove {
         return Ok((direction, None));
     }
     let is_whole = op.value >= 1.0 && op.value <= RATE_MAX && op.value.fract() == 0.0;
     let value = is_whole.then(|| format!("{:.0}", op.value).parse().ok()).flatten();
-    let text = || invalid(format!("{key} must be whole bytes a second from 1 to {RATE_MAX:.0}, value=`{}`", op.value));
+    let text = || {
+        invalid(format!("{key} must be whole bytes a second from 1 to {RATE_MAX:.0}, value=`{}`", op.value))
+    };
     Ok((direction, Some(value.ok_or_else(text)?)))
 }
 

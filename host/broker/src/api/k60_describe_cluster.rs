@@ -41,8 +41,7 @@ pub(super) fn handle(
     }
     let (host, port) = shared.advertised();
     let asked = request.include_cluster_authorized_operations;
-    let answer =
-        answer.with_cluster_authorized_operations(operations::if_asked(asked, operations::CLUSTER));
+    let answer = answer.with_cluster_authorized_operations(operations::if_asked(asked, operations::CLUSTER));
     answer.with_endpoint_type(BROKERS).with_controller_id(shared.node()).with_brokers(vec![
         DescribeClusterBroker::default().with_broker_id(shared.node()).with_host(host).with_port(port),
     ])

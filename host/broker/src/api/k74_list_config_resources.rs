@@ -32,11 +32,7 @@ pub(super) fn handle(
         return ListConfigResourcesResponse::default().with_error_code(code);
     }
     let wanted = |kind: i8| {
-        if version < TYPES_FROM {
-            kind == CLIENT_METRICS
-        } else {
-            asked.is_empty() || asked.contains(&kind)
-        }
+        if version < TYPES_FROM { kind == CLIENT_METRICS } else { asked.is_empty() || asked.contains(&kind) }
     };
     let listed = TYPES.into_iter().filter(|kind| wanted(*kind)).flat_map(|kind| resources(shared, kind));
     ListConfigResourcesResponse::default().with_config_resources(listed.collect())

@@ -111,7 +111,9 @@ fn start(request: &DescribeTopicPartitionsRequest) -> Result<Start<'_>, ApiError
     let index = cursor.partition_index;
     match u32::try_from(index) {
         Ok(partition) => Ok(Start { topic, partition }),
-        Err(_) => invalid(format!("the cursor's partition must be 0 or more, cursor.partition_index=`{index}`")),
+        Err(_) => {
+            invalid(format!("the cursor's partition must be 0 or more, cursor.partition_index=`{index}`"))
+        }
     }
 }
 

@@ -53,7 +53,8 @@ impl Window {
     pub(super) fn wait_ms(&mut self, now_ms: u64, rate: u64) -> i32 {
         self.go_on(now_ms);
         let window_ms = FULL_S.saturating_mul(SAMPLE_MS).saturating_add(now_ms % SAMPLE_MS);
-        let needed_ms = u128::from(self.sum()).saturating_mul(u128::from(SAMPLE_MS)).div_ceil(u128::from(rate.max(1)));
+        let needed_ms =
+            u128::from(self.sum()).saturating_mul(u128::from(SAMPLE_MS)).div_ceil(u128::from(rate.max(1)));
         i32::try_from(needed_ms.saturating_sub(u128::from(window_ms))).unwrap_or(i32::MAX)
     }
 

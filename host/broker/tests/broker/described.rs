@@ -59,7 +59,8 @@ async fn producers_are_described_with_their_open_transactions() {
     assert_eq!(host.produce("t", &plain.build().unwrap(), None).await.error_code, 0);
     let open = BatchBuilder::new(40).leader_epoch(5).producer(7, 3, 11).transactional().record(record(0));
     host.write("copy", &open.build().unwrap(), &order((0, -1), (41, 5))).await;
-    let asked = |name, indices| TopicRequest::default().with_name(topic(name)).with_partition_indexes(indices);
+    let asked =
+        |name, indices| TopicRequest::default().with_name(topic(name)).with_partition_indexes(indices);
     let request = DescribeProducersRequest::default().with_topics(vec![
         asked("t", vec![0, 0, 1]),
         asked("copy", vec![0]),

@@ -16,9 +16,8 @@ async fn delete_as(host: &Host, version: i16, name: &str, asks: &[(i32, i64)]) -
     let part = |(index, offset): &(i32, i64)| {
         DeleteRecordsPartition::default().with_partition_index(*index).with_offset(*offset)
     };
-    let asked = DeleteRecordsTopic::default()
-        .with_name(topic(name))
-        .with_partitions(asks.iter().map(part).collect());
+    let asked =
+        DeleteRecordsTopic::default().with_name(topic(name)).with_partitions(asks.iter().map(part).collect());
     let request = DeleteRecordsRequest::default().with_topics(vec![asked]).with_timeout_ms(1_000);
     let mut answer = host.client.send(version, &request).await.unwrap();
     let parts = answer.topics.remove(0).partitions;
@@ -164,8 +163,7 @@ async fn stand_ins_for_times_are_known_from_their_version_on() {
             [(-1, 1, 2), (-2, 1, 0), (-3, 7, 1), (-4, 8, 0), (-5, 9, -1), (-6, 99, -1), (i64::MIN, 99, -1)]
         {
             let partition = ListOffsetsPartition::default().with_timestamp(timestamp);
-            let asked =
-                ListOffsetsTopic::default().with_name(topic("t")).with_partitions(vec![partition]);
+            let asked = ListOffsetsTopic::default().with_name(topic("t")).with_partitions(vec![partition]);
             let request =
                 ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![asked]);
             let answer = host.client.send(version, &request).await.unwrap();
