@@ -247,6 +247,14 @@ impl Log {
         self.offline.as_deref()
     }
 
+    /// [`Self::close`], its files written through another file system, such as [`crate::Together`].
+    ///
+    /// # Errors
+    /// As [`Self::close`].
+    pub fn close_through(self, io: Arc<dyn Io>) -> Result<(), LogError> {
+        Self { io, ..self }.close()
+    }
+
     /// Makes all durable and leaves a checkpoint, so that the next start scans nothing. Dropping a log without this is
     /// as good as a crash.
     ///

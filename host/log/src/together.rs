@@ -103,7 +103,11 @@ impl Io for Together {
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.renames().retain(|(_, to)| to != path);
+        let mut renames = self.renames();
+        if let Some(index) = renames.iter().position(|(_, to)| to == path) {
+            let (from, _) = renames.remove(index);
+            self.0.io.remove(&from)?;
+        }
         self.0.io.remove(path)
     }
 

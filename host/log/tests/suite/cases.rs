@@ -48,7 +48,7 @@ fn entry(epoch: i32, start: i64) -> EpochEntry {
     EpochEntry { epoch, start }
 }
 
-fn segments(disk: &Disk) -> Vec<String> {
+pub(crate) fn segments(disk: &Disk) -> Vec<String> {
     let mut names = disk.list(Path::new(FOLDER)).unwrap();
     names.retain(|name| name.ends_with(".log"));
     names.sort();

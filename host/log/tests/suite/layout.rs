@@ -80,12 +80,18 @@ impl Layout {
         self.segments[dead..].iter().map(|segment| (segment.base, segment.length)).collect()
     }
 
-    /// A clean close ends the time index with the largest timestamp.
-    pub(crate) fn close(&mut self) {
+    /// A clean close ends the time index with the largest timestamp. The start drops an empty segment, so that the one
+    /// before it grows on, and forgets when that was made.
+    pub(crate) fn reopen(&mut self, start: i64, end: i64) {
+        if self.segments.len() > 1 {
+            self.segments.pop_if(|last| last.length == 0);
+        }
         let last = self.segments.last_mut().unwrap();
+        last.created = None;
         if last.largest > last.last_time {
             (last.times, last.last_time) = (last.times + 1, last.largest);
         }
+        self.advance_start(start, end);
     }
 
     pub(crate) fn append(&mut self, batch: &[u8], now: i64) {

@@ -2,12 +2,12 @@
 //! and what follows finds a sound log.
 
 use verbatim_contract::EpochEntry;
-use verbatim_log::{ApplyError, Config, Log};
+use verbatim_log::{ApplyError, Config, Log, Retention};
 
 use crate::batches::{marker, plain, produced};
-use crate::cases::{create, exact, try_open};
+use crate::cases::{create, exact, segments, try_open};
 use crate::disk::{Disk, Fault};
-use crate::model::{Model, Request};
+use crate::model::{Model, Request, read_all};
 
 fn config() -> Config {
     Config { segment_bytes: 350, index_interval_bytes: 0, ..exact() }
@@ -136,5 +136,61 @@ fn a_restart_below_the_end_is_undone_wherever_it_fails() {
     let after = Request { cut: Some(25), ..Request::default() };
     for fault in [Fault::Fail, Fault::Full, Fault::Tear, Fault::Late, Fault::Stop] {
         assert!(sweep(&before, &failing, &after, fault) > 10);
+    }
+}
+
+/// Normal logs of several segments with an open transaction, of which retention takes some or all.
+fn normal(disk: &Disk) -> (Log, Config) {
+    let config = Config { exact: false, segment_ms: i64::MAX, ..config() };
+    let mut log = create(disk, &config);
+    let batches: Vec<_> = data(0, 0, 9);
+    apply(&mut log, &Request { batches, ..Request::default() }).unwrap();
+    log.flush().unwrap();
+    (log, config)
+}
+
+#[test]
+fn retention_is_undone_or_finished_wherever_it_fails() {
+    for (bytes, start) in [(Some(600), 12), (Some(0), 27)] {
+        let retention = Retention { bytes, ms: None, segments_max: usize::MAX };
+        for fault in [Fault::Fail, Fault::Tear, Fault::Late, Fault::Stop] {
+            for operation in 0.. {
+                let disk = Disk::new(operation);
+                let (mut log, config) = normal(&disk);
+                let (bytes_before, producer) = (read_all(&log), log.producer(9).cloned());
+                let (before, position) = (disk.operations(), log.position());
+                disk.set_fault(operation, fault);
+                let result = log.retain(0, &retention);
+                disk.clear_faults();
+                let hint = format!("{fault:?} at operation {operation}, {result:?}");
+                let done = disk.operations() - before <= operation;
+                let moved = match &result {
+                    Ok(removed) => {
+                        assert_eq!((removed.start, log.position().start), (start, start), "{hint}");
+                        true
+                    }
+                    Err(ApplyError::Failed { .. }) => {
+                        assert_eq!((log.position(), read_all(&log)), (position, bytes_before), "{hint}");
+                        false
+                    }
+                    Err(_) => log.offline().is_some() && log.position().start == start,
+                };
+                drop(log);
+                let (mut log, _) = try_open(&disk, &config).unwrap();
+                assert!(log.position().start == start || !moved, "{hint}");
+                assert!([0, start].contains(&log.position().start), "{hint}");
+                assert_eq!((log.position().end, log.producer(9).cloned()), (27, producer), "{hint}");
+                assert_eq!(log.retain(0, &retention).unwrap().start, start, "{hint}");
+                assert!(log.position().stable_offset >= position.stable_offset.max(start), "{hint}");
+                let names = segments(&disk);
+                assert_eq!(names.first(), Some(&format!("{start:020}.log")), "{hint}");
+                let next = Request { batches: vec![plain(27, 9, 1)], ..Request::default() };
+                apply(&mut log, &next).unwrap();
+                if done {
+                    assert!(operation > 5, "{hint}");
+                    break;
+                }
+            }
+        }
     }
 }

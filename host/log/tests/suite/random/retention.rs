@@ -65,9 +65,11 @@ impl World {
 
     /// A start leaves nothing that is not needed.
     pub(super) fn check_tidy(&mut self, clean: bool) {
-        self.layout = Layout::read(&self.disk, &self.folder, &self.config);
-        if clean {
-            self.layout.close();
+        if clean && !self.config.exact {
+            self.layout.reopen(self.model.start, self.model.end);
+            self.check_layout();
+        } else {
+            self.layout = Layout::read(&self.disk, &self.folder, &self.config);
         }
         assert_eq!(self.layout.alive(self.model.start), self.layout.alive(i64::MIN), "dead, {}", self.hint);
         let names = self.disk.list(&self.folder).unwrap();
