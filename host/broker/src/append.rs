@@ -4,13 +4,13 @@
 //! one flush a partition, and only then answers (group commit).
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
 use verbatim_engine::{Judge, Poison};
-use verbatim_log::{Config as LogConfig, Flush, Io, Log, LogError, folder};
+use verbatim_log::{Config as LogConfig, Flush, Io, Log, LogError, Together, folder};
 
 use crate::catalogue::Topic;
 use crate::config::FlushPolicy;
@@ -86,6 +86,8 @@ fn stopping() -> ApiError {
 pub(crate) struct Setup {
     pub(crate) judges: Arc<dyn Judges>,
     pub(crate) io: Arc<dyn Io>,
+    /// The data folder.
+    pub(crate) data: PathBuf,
     pub(crate) node: i32,
     pub(crate) flush: FlushPolicy,
     pub(crate) queue_max: usize,
@@ -191,24 +193,25 @@ impl Worker {
         }
     }
 
-    /// Opens a partition's log, or makes it.
+    /// Opens a partition's log, or makes it; durable once `together` is finished.
     pub(crate) fn open(
         &mut self,
         id: PartitionId,
         topic: &Arc<Topic>,
         path: &Path,
         kind: Folder,
+        together: Together,
     ) -> Result<Arc<Reader>, ApiError> {
         let config = log_config(topic, self.setup.flush);
-        let io = Arc::clone(&self.setup.io);
-        let there = match kind {
-            Folder::New => Ok(false),
-            Folder::Present => Ok(true),
-            // What a crash left half made is no log yet.
-            Folder::NewOrLeft => Log::exists(path, &*io),
+        let io: Arc<dyn Io> = Arc::new(together);
+        let opened = match kind {
+            Folder::New => Log::create(path, config, io),
+            Folder::Present => reopen(topic, id, path, config, io),
+            // Whatever a crash left was never served.
+            Folder::NewOrLeft => {
+                folder::remove_partition(&*io, path).and_then(|()| Log::create(path, config, io))
+            }
         };
-        let there = there.map_err(|error| report(topic, id, &error))?;
-        let opened = if !there { Log::create(path, config, io) } else { reopen(topic, id, path, config, io) };
         let log = opened.map_err(|error| report(topic, id, &error))?;
         let own =
             OwnPartition::new(id, Arc::clone(topic), log, self.setup.node, self.setup.inflate_bytes_max);
@@ -224,14 +227,19 @@ impl Worker {
         }
     }
 
-    /// Gives up a partition and removes its folder.
-    pub(crate) fn remove(&mut self, id: PartitionId, path: &Path) -> Result<(), LogError> {
+    /// Gives up a partition and removes its folder; durable once `together` is finished.
+    pub(crate) fn remove(
+        &mut self,
+        id: PartitionId,
+        path: &Path,
+        together: &Together,
+    ) -> Result<(), LogError> {
         if let Some(partition) = self.partitions.remove(&id) {
             let reader = Arc::clone(partition.reader());
             drop(partition);
             reader.set_deleted();
         }
-        folder::remove_partition(self.setup.io.as_ref(), path)
+        folder::remove_partition(together, path)
     }
 
     /// Takes no more writes, and tells what stands against a promotion.
@@ -270,12 +278,16 @@ impl Worker {
     }
 
     fn close(self) {
+        let together = Together::new(Arc::clone(&self.setup.io));
         for (id, partition) in self.partitions {
             let (topic, reader) = (partition.topic().name.clone(), Arc::clone(partition.reader()));
-            if let Err(error) = partition.into_log().close() {
+            if let Err(error) = partition.into_log().close_through(Arc::new(together.clone())) {
                 tracing::error!(topic, partition = id.index, %error, "closing a partition failed, the next start recovers it");
             }
             reader.wake();
+        }
+        if let Err(error) = together.finish(&self.setup.data) {
+            tracing::error!(%error, "closing partitions failed, the next start recovers them");
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::api::Apis;
 use crate::append::{self, Setup};
 use crate::catalogue::{Catalogue, CatalogueError, State, Topic};
 use crate::config::{Config, FlushPolicy};
+use crate::errors::ApiError;
 use crate::judges::Judges;
 use crate::shared::{Folder, Parts, Shared};
 use crate::{promotion, retention, topics};
@@ -53,6 +54,9 @@ pub enum StartError {
     /// An append thread cannot be started.
     #[error("an append thread cannot be started: {0}")]
     Thread(std::io::Error),
+    /// What opening the partitions wrote cannot be made durable.
+    #[error("the partitions cannot be made durable: {0}")]
+    NotDurable(String),
     /// What a crash left unfinished cannot be finished.
     #[error("topic `{topic}` was left unfinished and cannot be finished now: {problem}")]
     Unfinished {
@@ -98,7 +102,7 @@ impl Broker {
             config.advertise.clone().unwrap_or_else(|| (address.ip().to_string(), address.port()));
         let (appenders, threads) = start_threads(&config, &judges, &io)?;
         let shared =
-            Arc::new(Shared::new(Parts { config, catalogue, judges, folder, appenders, advertised }));
+            Arc::new(Shared::new(Parts { config, catalogue, judges, folder, io, appenders, advertised }));
         open_all(&shared).await?;
         tokio::spawn(expire_producers_now_and_then(Arc::downgrade(&shared)));
         tokio::spawn(retention::run_now_and_then(Arc::downgrade(&shared)));
@@ -159,6 +163,7 @@ fn start_threads(config: &Config, judges: &Arc<dyn Judges>, io: &Arc<dyn Io>) ->
     let setup = Setup {
         judges: Arc::clone(judges),
         io: Arc::clone(io),
+        data: config.data.clone(),
         node: config.node_id,
         flush: config.flush,
         queue_max: config.limits.append_queue_max,
@@ -169,22 +174,29 @@ fn start_threads(config: &Config, judges: &Arc<dyn Judges>, io: &Arc<dyn Io>) ->
     Ok(started.map_err(StartError::Thread)?.into_iter().unzip())
 }
 
-/// Opens what is there, and finishes what a crash left in the middle.
+/// Opens what is there, all of it made durable at once, then finishes what a crash left in the middle.
 async fn open_all(shared: &Shared) -> Result<(), StartError> {
     let snapshot = shared.catalogue.snapshot();
     topics::remove_strays(shared, |name| snapshot.topic(name)).await;
+    let together = shared.together();
+    for topic in snapshot.topics.values().filter(|topic| topic.is_visible()) {
+        let opened = shared.open_together(topic, 0..topic.partitions, Folder::Present, &together).await;
+        if let Err(error) = opened {
+            tracing::error!(topic = topic.name, %error, "a partition is offline");
+        }
+    }
+    shared.finish(together).await.map_err(|error| StartError::NotDurable(error.text))?;
     for topic in snapshot.topics.values() {
         match topic.state {
-            State::Live => open(shared, topic).await,
+            State::Live => {}
             State::Promoting => {
-                open(shared, topic).await;
                 // An offline partition keeps the topic promoting; asking again goes on with it.
                 if let Err(error) = promotion::resume(shared, Topic::clone(topic)).await {
                     tracing::error!(topic = topic.name, %error, "the promotion is not finished");
                 }
             }
             State::Creating | State::Deleting => {
-                let unfinished = |error: crate::errors::ApiError| StartError::Unfinished {
+                let unfinished = |error: ApiError| StartError::Unfinished {
                     topic: topic.name.clone(),
                     problem: error.text,
                 };
@@ -193,12 +205,6 @@ async fn open_all(shared: &Shared) -> Result<(), StartError> {
         }
     }
     Ok(())
-}
-
-async fn open(shared: &Shared, topic: &Arc<Topic>) {
-    if let Err(error) = shared.open_partitions(topic, 0..topic.partitions, Folder::Present).await {
-        tracing::error!(topic = topic.name, %error, "a partition is offline");
-    }
 }
 
 async fn expire_producers_now_and_then(shared: Weak<Shared>) {

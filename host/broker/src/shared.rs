@@ -10,8 +10,9 @@ use kafka_protocol::protocol::StrBytes;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use verbatim_log::folder::DataFolder;
+use verbatim_log::{Io, Together};
 
-use crate::append::Appender;
+use crate::append::{Appender, Worker};
 use crate::catalogue::{Catalogue, Topic};
 use crate::config::Config;
 use crate::errors::ApiError;
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     /// Changes of topics happen one at a time.
     pub(crate) admin: tokio::sync::Mutex<()>,
     pub(crate) folder: DataFolder,
+    pub(crate) io: Arc<dyn Io>,
     pub(crate) appenders: Vec<Appender>,
     pub(crate) advertised: (String, u16),
     partitions: RwLock<HashMap<PartitionId, Slot>>,
@@ -70,13 +72,14 @@ pub(crate) struct Parts {
     pub(crate) catalogue: Catalogue,
     pub(crate) judges: Arc<dyn Judges>,
     pub(crate) folder: DataFolder,
+    pub(crate) io: Arc<dyn Io>,
     pub(crate) appenders: Vec<Appender>,
     pub(crate) advertised: (String, u16),
 }
 
 impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { config, catalogue, judges, folder, appenders, advertised } = parts;
+        let Parts { config, catalogue, judges, folder, io, appenders, advertised } = parts;
         Self {
             throttle: Throttle::new(config.limits.throttle_ms_max),
             meters: Meters::new(),
@@ -91,6 +94,7 @@ impl Shared {
             stopping: CancellationToken::new(),
             admin: tokio::sync::Mutex::new(()),
             folder,
+            io,
             appenders,
             advertised,
             partitions: RwLock::new(HashMap::new()),
@@ -147,19 +151,34 @@ impl Shared {
         }
     }
 
-    /// Opens partitions, all append threads at work; the first error of them, the others are tried all the same.
+    /// Opens partitions, all append threads at work; the first error of them, the others are tried all the same. They
+    /// are durable when this returns.
     pub(crate) async fn open_partitions(
         &self,
         topic: &Arc<Topic>,
         indices: Range<u32>,
         kind: Folder,
     ) -> Result<(), ApiError> {
+        let together = self.together();
+        let opened = self.open_together(topic, indices, kind, &together).await;
+        self.finish(together).await?;
+        opened
+    }
+
+    /// [`Self::open_partitions`], durable once `together` is finished.
+    pub(crate) async fn open_together(
+        &self,
+        topic: &Arc<Topic>,
+        indices: Range<u32>,
+        kind: Folder,
+        together: &Together,
+    ) -> Result<(), ApiError> {
         let mut opening = Vec::new();
         for index in indices {
             let id = PartitionId { topic: topic.id, index };
-            let (topic, path) = (Arc::clone(topic), self.path(topic, index));
-            let opened = self.appender(id).begin(move |worker| worker.open(id, &topic, &path, kind)).await?;
-            opening.push((id, opened));
+            let (topic, path, together) = (Arc::clone(topic), self.path(topic, index), together.clone());
+            let open = move |worker: &mut Worker| worker.open(id, &topic, &path, kind, together);
+            opening.push((id, self.appender(id).begin(open).await?));
         }
         let mut first = Ok(());
         for (id, opened) in opening {
@@ -172,14 +191,45 @@ impl Shared {
         first
     }
 
-    /// Takes a partition away from clients and removes its folder.
-    pub(crate) async fn remove_partition(&self, topic: &Topic, index: u32) -> Result<(), ApiError> {
-        let id = PartitionId { topic: topic.id, index };
-        self.partitions_mut().remove(&id);
-        let path = self.path(topic, index);
-        let removed = self.appender(id).call(move |worker| worker.remove(id, &path)).await?;
-        removed.map_err(|error| {
-            tracing::error!(topic = topic.name, partition = index, %error, "a partition's folder cannot be removed");
+    /// Takes partitions away from clients and removes their folders, durably; the first error of them, the others are
+    /// tried all the same.
+    pub(crate) async fn remove_partitions(
+        &self,
+        topic: &Topic,
+        indices: impl IntoIterator<Item = u32>,
+    ) -> Result<(), ApiError> {
+        let together = self.together();
+        let mut removing = Vec::new();
+        for index in indices {
+            let id = PartitionId { topic: topic.id, index };
+            self.partitions_mut().remove(&id);
+            let (path, together) = (self.path(topic, index), together.clone());
+            let remove = move |worker: &mut Worker| worker.remove(id, &path, &together);
+            removing.push((id, self.appender(id).begin(remove).await?));
+        }
+        let mut first = Ok(());
+        for (id, removed) in removing {
+            let removed = removed.await.map_err(|_| ApiError::storage("the host is shutting down"))?;
+            if let Err(error) = removed {
+                tracing::error!(topic = topic.name, partition = id.index, %error, "a partition's folder cannot be removed");
+                first = first.and(Err(ApiError::storage(error.to_string())));
+            }
+        }
+        first.and(self.finish(together).await)
+    }
+
+    /// What many partitions are made durable through at once.
+    pub(crate) fn together(&self) -> Together {
+        Together::new(Arc::clone(&self.io))
+    }
+
+    /// Makes durable what was done through it.
+    pub(crate) async fn finish(&self, together: Together) -> Result<(), ApiError> {
+        let data = self.folder.path().to_owned();
+        let finished = tokio::task::spawn_blocking(move || together.finish(&data)).await;
+        let finished = finished.map_err(|error| ApiError::storage(error.to_string()))?;
+        finished.map_err(|error| {
+            tracing::error!(%error, "partitions cannot be made durable");
             ApiError::storage(error.to_string())
         })
     }

@@ -150,9 +150,7 @@ pub(crate) async fn apply(shared: &Shared, topic: Topic) -> Result<(), ApiError>
 /// Removes a topic whose deletion is decided, also one that a crash left half removed.
 pub(crate) async fn remove(shared: &Shared, topic: &Topic) -> Result<(), ApiError> {
     put(shared, &Topic { state: State::Deleting, ..topic.clone() })?;
-    for index in 0..topic.partitions {
-        shared.remove_partition(topic, index).await?;
-    }
+    shared.remove_partitions(topic, 0..topic.partitions).await?;
     let removed = Arc::new(topic.clone());
     remove_strays(shared, |name| (name == topic.name).then_some(&removed)).await;
     shared.catalogue.update(|draft| {
@@ -171,7 +169,7 @@ pub(crate) async fn remove_strays<'a>(shared: &Shared, topics: impl Fn(&str) -> 
     for (name, index) in there {
         let Some(topic) = topics(&name).filter(|topic| index >= topic.partitions) else { continue };
         tracing::info!(topic = name, partition = index, "a partition that was never served is removed");
-        if let Err(error) = shared.remove_partition(topic, index).await {
+        if let Err(error) = shared.remove_partitions(topic, [index]).await {
             tracing::error!(topic = name, partition = index, %error, "it is left to the next start");
         }
     }

@@ -13,7 +13,8 @@ use crate::segment::{Names, Segment};
 use crate::source::SourceFile;
 use crate::view::Published;
 use crate::{
-    ApplyError, Commit, Config, Io, LogError, LogReader, Removed, Retention, SourcePosition, View, compare, open, snapshot,
+    ApplyError, Commit, Config, Io, LogError, LogReader, Removed, Retention, SourcePosition, View, compare,
+    open, snapshot,
 };
 
 /// What a start found and did.
