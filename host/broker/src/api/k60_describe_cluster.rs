@@ -34,10 +34,7 @@ pub(super) fn handle(
         };
         let text = format!("endpoint_type must be 1 (brokers), endpoint_type=`{}`", request.endpoint_type);
         let (code, text) = ApiError::new(code, text).fields();
-        return answer
-            .with_error_code(code)
-            .with_error_message(text)
-            .with_endpoint_type(request.endpoint_type);
+        return answer.with_error_code(code).with_error_message(text);
     }
     let (host, port) = shared.advertised();
     let asked = request.include_cluster_authorized_operations;

@@ -141,7 +141,7 @@ fn described(code: i16, name: &str, id: Uuid) -> DescribeTopicPartitionsResponse
         .with_error_code(code)
         .with_name(Some(TopicName(StrBytes::from_string(name.to_owned()))))
         .with_topic_id(id)
-        .with_topic_authorized_operations(operations::if_asked(code == 0, operations::TOPIC))
+        .with_topic_authorized_operations(operations::TOPIC)
 }
 
 fn partition(shared: &Shared, topic: &Topic, index: u32) -> DescribeTopicPartitionsResponsePartition {

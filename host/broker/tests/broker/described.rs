@@ -122,7 +122,7 @@ async fn page(host: &Host, names: &[&str], limit: i32, cursor: Option<(&str, i32
     let topics = answer.topics.iter().map(|topic| {
         let indices = topic.partitions.iter().map(|part| part.partition_index).collect();
         assert_eq!(topic.topic_id.is_nil(), topic.error_code != 0);
-        assert_eq!(topic.topic_authorized_operations, if topic.error_code == 0 { 3_576 } else { i32::MIN });
+        assert_eq!(topic.topic_authorized_operations, 3_576);
         (topic.name.as_ref().unwrap().to_string(), topic.error_code, indices)
     });
     let next = answer.next_cursor.map(|next| (next.topic_name.to_string(), next.partition_index));
@@ -194,7 +194,7 @@ async fn operations_are_told_to_those_who_ask() {
             for (kind, code) in [(2, 114), (3, 115)] {
                 let request = DescribeClusterRequest::default().with_endpoint_type(kind);
                 let answer = host.client.send(version, &request).await.unwrap();
-                assert_eq!((answer.error_code, answer.endpoint_type), (code, kind));
+                assert_eq!((answer.error_code, answer.endpoint_type, answer.brokers.len()), (code, 1, 0));
             }
         }
     }
