@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 use verbatim_engine::{Judge, Poison};
@@ -16,6 +17,7 @@ use crate::catalogue::Topic;
 use crate::config::FlushPolicy;
 use crate::errors::ApiError;
 use crate::judges::Judges;
+use crate::metrics::{Metrics, ThreadMetrics, Work};
 use crate::partition::{OwnPartition, Reader};
 use crate::produce::{Outcome, Submission};
 use crate::promotion::Obstacles;
@@ -26,7 +28,8 @@ const GROUP_MAX: usize = 256;
 
 /// What an append thread is asked to do.
 enum Job {
-    Produce(Box<Submission>),
+    /// With when it was queued.
+    Produce(Box<Submission>, Instant),
     Call(Box<dyn FnOnce(&mut Worker) + Send>),
     Stop,
 }
@@ -40,7 +43,7 @@ pub(crate) struct Appender {
 impl Appender {
     /// Queues a request; waits while the queue is full. What is queued later is judged later.
     pub(crate) async fn produce(&self, submission: Submission) -> Result<(), ApiError> {
-        self.queue.send(Job::Produce(Box::new(submission))).await.map_err(|_| stopping())
+        self.queue.send(Job::Produce(Box::new(submission), Instant::now())).await.map_err(|_| stopping())
     }
 
     /// Has something done on the thread, in the queue's order, and waits for what comes of it.
@@ -84,6 +87,7 @@ fn stopping() -> ApiError {
 /// What every append thread is started with.
 #[derive(Clone)]
 pub(crate) struct Setup {
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) judges: Arc<dyn Judges>,
     pub(crate) io: Arc<dyn Io>,
     /// The data folder.
@@ -99,14 +103,26 @@ pub(crate) struct Setup {
 pub(crate) fn start(index: usize, setup: Setup) -> std::io::Result<(Appender, JoinHandle<()>)> {
     let (queue, jobs) = mpsc::channel(setup.queue_max.max(1));
     // The worker is made on its thread: judges do not move between threads.
-    let thread = std::thread::Builder::new()
-        .name(format!("append-{index}"))
-        .spawn(move || Worker::new(setup).run(jobs))?;
+    let thread = std::thread::Builder::new().name(format!("append-{index}")).spawn(move || {
+        let metrics = setup.metrics.thread(index);
+        let _ending = Ending(Arc::clone(&metrics));
+        Worker::new(setup, metrics).run(jobs);
+    })?;
     Ok((Appender { queue }, thread))
+}
+
+/// Tells that the thread is gone, also if it panicked.
+struct Ending(Arc<ThreadMetrics>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.duty.end();
+    }
 }
 
 /// What an append thread owns.
 pub(crate) struct Worker {
+    pub(crate) metrics: Arc<ThreadMetrics>,
     pub(crate) setup: Setup,
     pub(crate) partitions: HashMap<PartitionId, OwnPartition>,
     /// Judges by module name, made when first needed.
@@ -123,8 +139,8 @@ pub(crate) struct Pending {
 }
 
 impl Worker {
-    fn new(setup: Setup) -> Self {
-        Self { setup, partitions: HashMap::new(), judges: HashMap::new(), poison: Poison::default() }
+    fn new(setup: Setup, metrics: Arc<ThreadMetrics>) -> Self {
+        Self { metrics, setup, partitions: HashMap::new(), judges: HashMap::new(), poison: Poison::default() }
     }
 
     fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
@@ -133,9 +149,13 @@ impl Worker {
             let mut next = Some(first);
             while let Some(job) = next {
                 match job {
-                    Job::Produce(submission) => pending.push(self.produce(*submission)),
+                    Job::Produce(submission, queued) => {
+                        self.metrics.taken(submission.id, queued);
+                        pending.push(self.produce(*submission));
+                    }
                     Job::Call(call) => {
                         self.settle(std::mem::take(&mut pending));
+                        self.metrics.duty.begin(Work::Other, Instant::now());
                         call(&mut self);
                     }
                     Job::Stop => {
@@ -146,18 +166,20 @@ impl Worker {
                 next = if pending.len() < GROUP_MAX { jobs.try_recv().ok() } else { None };
             }
             self.settle(pending);
+            self.metrics.duty.idle();
         }
         self.close();
     }
 
     /// One flush for each partition that was written, then the answers.
     fn settle(&mut self, pending: Vec<Pending>) {
+        self.metrics.group(pending.len());
         let touched: BTreeSet<PartitionId> = pending.iter().map(|one| one.id).collect();
         let mut failed = HashMap::new();
         for id in touched {
             let Some(partition) = self.partitions.get_mut(&id) else { continue };
             if self.setup.flush == FlushPolicy::Always
-                && let Err(error) = partition.log_mut().flush()
+                && let Err(error) = self.metrics.flushed(id, || partition.log_mut().flush())
             {
                 failed.insert(id, report(partition.topic(), id, &error));
             }
@@ -178,7 +200,7 @@ impl Worker {
     /// Makes everything durable, whatever the policy; an error takes the partition offline and is logged.
     pub(crate) fn flush_all(&mut self) {
         for (id, partition) in &mut self.partitions {
-            if let Err(error) = partition.log_mut().flush() {
+            if let Err(error) = self.metrics.flushed(*id, || partition.log_mut().flush()) {
                 report(partition.topic(), *id, &error);
             }
             partition.reader().wake();

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use verbatim_log::folder::DataFolder;
 use verbatim_log::{DiskIo, Io, LogError};
@@ -16,6 +17,7 @@ use crate::catalogue::{Catalogue, CatalogueError, State, Topic};
 use crate::config::{Config, FlushPolicy};
 use crate::errors::ApiError;
 use crate::judges::Judges;
+use crate::metrics::{self, Endpoint, Metrics};
 use crate::shared::{Folder, Parts, Shared};
 use crate::{promotion, retention, topics};
 
@@ -29,6 +31,7 @@ pub struct Broker {
     serving: tokio::task::JoinHandle<()>,
     threads: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
+    endpoint: Option<Endpoint>,
 }
 
 /// Why a host does not start.
@@ -100,10 +103,29 @@ impl Broker {
         let address = server.local_addr().map_err(listen)?;
         let advertised =
             config.advertise.clone().unwrap_or_else(|| (address.ip().to_string(), address.port()));
-        let (appenders, threads) = start_threads(&config, &judges, &io)?;
-        let shared =
-            Arc::new(Shared::new(Parts { config, catalogue, judges, folder, io, appenders, advertised }));
-        open_all(&shared).await?;
+        let metrics_listener = listen_for_metrics(&config).await?;
+        let in_flight = server.in_flight();
+        let (metrics, appenders, threads) = start_threads(&config, &judges, &io)?;
+        let shared = Arc::new(Shared::new(Parts {
+            config,
+            metrics,
+            in_flight,
+            catalogue,
+            judges,
+            folder,
+            io,
+            appenders,
+            advertised,
+        }));
+        // From here on, so that whoever watches the host sees it start.
+        let endpoint = metrics_listener.map(|listener| Endpoint::start(listener, &shared));
+        if let Err(error) = open_all(&shared).await {
+            if let Some(endpoint) = endpoint {
+                endpoint.end().await;
+            }
+            return Err(error);
+        }
+        shared.metrics.set_opened();
         tokio::spawn(expire_producers_now_and_then(Arc::downgrade(&shared)));
         tokio::spawn(retention::run_now_and_then(Arc::downgrade(&shared)));
         if shared.config.flush == FlushPolicy::Interval {
@@ -115,13 +137,26 @@ impl Broker {
             // A dropped handle stops serving, too.
             let _ = stopped.await;
         }));
-        Ok(Self { address, stop, serving, threads, shared })
+        Ok(Self { address, stop, serving, threads, shared, endpoint })
     }
 
     /// The address that is listened on.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address that metrics and health are told on, if any.
+    #[must_use]
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.endpoint.as_ref().map(Endpoint::address)
+    }
+
+    /// All metrics as OpenMetrics text, for a program that shows them by its own means. Looks at every partition, so not to
+    /// be called often from a thread that serves.
+    #[must_use]
+    pub fn metrics_text(&self) -> String {
+        metrics::text(&self.shared)
     }
 
     /// The cluster's id, chosen when the data folder was created.
@@ -132,7 +167,7 @@ impl Broker {
 
     /// Stops taking requests, answers those that were taken, makes everything durable and closes.
     pub async fn shutdown(self) {
-        let Self { stop, serving, threads, shared, .. } = self;
+        let Self { stop, serving, threads, shared, endpoint, .. } = self;
         shared.stopping.cancel();
         // An error means that it has stopped already.
         let _ = stop.send(());
@@ -152,15 +187,28 @@ impl Broker {
         if let Err(error) = joined.await {
             tracing::error!(%error, "waiting for the append threads failed");
         }
+        if let Some(endpoint) = endpoint {
+            endpoint.end().await;
+        }
     }
 }
 
-type Threads = (Vec<append::Appender>, Vec<JoinHandle<()>>);
+async fn listen_for_metrics(config: &Config) -> Result<Option<(TcpListener, SocketAddr)>, StartError> {
+    let Some(address) = config.metrics_listen else { return Ok(None) };
+    let listen = |source| StartError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    Ok(Some((listener, address)))
+}
+
+type Threads = (Arc<Metrics>, Vec<append::Appender>, Vec<JoinHandle<()>>);
 
 fn start_threads(config: &Config, judges: &Arc<dyn Judges>, io: &Arc<dyn Io>) -> Result<Threads, StartError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let count = config.append_threads.unwrap_or(cores).max(1);
+    let metrics = Arc::new(Metrics::new(count));
     let setup = Setup {
+        metrics: Arc::clone(&metrics),
         judges: Arc::clone(judges),
         io: Arc::clone(io),
         data: config.data.clone(),
@@ -171,7 +219,8 @@ fn start_threads(config: &Config, judges: &Arc<dyn Judges>, io: &Arc<dyn Io>) ->
         exact_batch_bytes_max: config.limits.exact_batch_bytes_max,
     };
     let started: Result<Vec<_>, _> = (0..count).map(|index| append::start(index, setup.clone())).collect();
-    Ok(started.map_err(StartError::Thread)?.into_iter().unzip())
+    let (appenders, joins) = started.map_err(StartError::Thread)?.into_iter().unzip();
+    Ok((metrics, appenders, joins))
 }
 
 /// Opens what is there, all of it made durable at once, then finishes what a crash left in the middle.

@@ -31,13 +31,16 @@ pub struct Config {
     pub advertise: Option<(String, u16)>,
     /// This node's id.
     pub node_id: i32,
+    /// Where `/metrics`, `/healthz` and `/readyz` are answered over HTTP; nowhere if not given.
+    pub metrics_listen: Option<SocketAddr>,
     /// When an append counts as kept.
     pub flush: FlushPolicy,
     /// Time between two flushes with [`FlushPolicy::Interval`].
     pub flush_interval: Duration,
     /// How long an idle producer is remembered (Kafka's `producer.id.expiration.ms`).
     pub producer_id_expiration: Duration,
-    /// Time between two looks for segments that retention removes (Kafka's `log.retention.check.interval.ms`).
+    /// Time between two looks for segments that retention removes (Kafka's `log.retention.check.interval.ms`);
+    /// with `Duration::MAX` nobody looks.
     pub retention_check_interval: Duration,
     /// Append threads; the number of processors if not given.
     pub append_threads: Option<usize>,
@@ -54,6 +57,7 @@ impl Config {
             listen,
             advertise: None,
             node_id: 1,
+            metrics_listen: None,
             flush: FlushPolicy::Always,
             flush_interval: Duration::from_secs(1),
             producer_id_expiration: Duration::from_secs(86_400),
@@ -102,6 +106,10 @@ pub struct Limits {
     pub fetch_sessions_max: usize,
     /// Partitions of all fetch sessions together, some 300 bytes of memory each.
     pub fetch_session_partitions_max: usize,
+    /// Partitions that metrics show one by one, some 1 KiB of text each.
+    pub metrics_partitions_max: usize,
+    /// Milliseconds that an append thread may be at one request or flush before the host counts as not alive.
+    pub append_stall_ms_max: u64,
     /// Partitions of one topic.
     pub partitions_max: u32,
     /// Longest time in milliseconds that a client is told to wait after failures of the module.
@@ -156,6 +164,8 @@ impl Default for Limits {
             fetch_wait_ms_max: 30_000,
             fetch_sessions_max: 1_000,
             fetch_session_partitions_max: 200_000,
+            metrics_partitions_max: 20_000,
+            append_stall_ms_max: 30_000,
             partitions_max: 10_000,
             throttle_ms_max: i32::try_from(verbatim_engine::MAX_THROTTLE_MS).unwrap_or(i32::MAX),
         }

@@ -13,6 +13,7 @@ mod config;
 mod errors;
 mod fetch;
 mod judges;
+pub mod metrics;
 mod partition;
 mod produce;
 mod promotion;

@@ -105,7 +105,10 @@ impl Worker {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => match self.setup.judges.judge(entry.key()) {
                 Ok(judge) => entry.insert(judge),
-                Err(failure) => return (module_failed(&partition, id, &request, &failure), partition),
+                Err(failure) => {
+                    self.metrics.failed(&failure);
+                    return (module_failed(&partition, id, &request, &failure), partition);
+                }
             },
         };
         let call = Call {
@@ -118,15 +121,18 @@ impl Worker {
         let digest = self.setup.judges.digest(&partition.topic().settings.module);
         let key = |call: &Call| digest.map(|digest| PoisonKey::new(digest, call));
         if !self.poison.is_empty() && key(&call).is_some_and(|key| self.poison.is_poisoned(&key)) {
+            self.metrics.poisoned();
             return (poisoned(&partition, id, &call.request), partition);
         }
-        let Judged { call, mut partition, verdict } = judge.judge(call, partition);
+        let batches = call.batches.len();
+        let Judged { call, mut partition, verdict } =
+            self.metrics.judged(batches, || judge.judge(call, partition));
         if matches!(verdict, Err(Denied::Failed(_)))
             && let Some(key) = key(&call)
         {
             self.poison.failed(key);
         }
-        let request = call.request;
+        let (request, batches) = (call.request, call.batches);
         if let Some(reason) = partition.end_call() {
             let error = ApiError::storage(format!("stored data cannot be read: {reason}"));
             tracing::error!(topic = partition.topic().name, partition = id.index, reason, "disk failure");
@@ -134,11 +140,26 @@ impl Worker {
         }
         let outcome = match verdict {
             Ok(plan) => match too_large(&partition, &plan, self.setup.exact_batch_bytes_max) {
-                Some(refusal) => refused(&partition, &request, refusal),
-                None => apply(&mut partition, id, &request, &plan),
+                Some(refusal) => {
+                    self.metrics.refused(refusal.reason);
+                    refused(&partition, &request, refusal)
+                }
+                None => {
+                    let outcome = apply(&mut partition, id, &request, &plan);
+                    if outcome.is_done() {
+                        self.metrics.appended(partition.policy().exact, &plan, &batches);
+                    }
+                    outcome
+                }
             },
-            Err(Denied::Refused(refusal)) => refused(&partition, &request, refusal),
-            Err(Denied::Failed(failure)) => module_failed(&partition, id, &request, &failure),
+            Err(Denied::Refused(refusal)) => {
+                self.metrics.refused(refusal.reason);
+                refused(&partition, &request, refusal)
+            }
+            Err(Denied::Failed(failure)) => {
+                self.metrics.failed(&failure);
+                module_failed(&partition, id, &request, &failure)
+            }
         };
         (outcome, partition)
     }

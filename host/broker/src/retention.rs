@@ -22,6 +22,9 @@ const FIRST_LOOK: Duration = Duration::from_secs(30);
 /// Runs as long as the host does.
 pub(crate) async fn run_now_and_then(shared: Weak<Shared>) {
     let interval = shared.upgrade().map_or(FIRST_LOOK, |running| running.config.retention_check_interval);
+    if interval == Duration::MAX {
+        return;
+    }
     tokio::time::sleep(interval.min(FIRST_LOOK)).await;
     while let Some(running) = shared.upgrade() {
         if look(&running).await.is_err() {
@@ -55,6 +58,8 @@ impl Worker {
         match partition.log_mut().retain(crate::api::now_ms(), &retention) {
             Ok(removed) => {
                 tell(&partition.topic().name, id, &removed, &retention);
+                let bytes = removed.segments.iter().map(|segment| segment.bytes).sum();
+                self.setup.metrics.retention_removed(removed.segments.len(), bytes);
                 removed.more
             }
             Err(error) => {

@@ -11,12 +11,14 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use verbatim_log::folder::DataFolder;
 use verbatim_log::{Io, Together};
+use verbatim_wire::server::InFlight;
 
 use crate::append::{Appender, Worker};
 use crate::catalogue::{Catalogue, Topic};
 use crate::config::Config;
 use crate::errors::ApiError;
 use crate::judges::Judges;
+use crate::metrics::Metrics;
 use crate::partition::Reader;
 use crate::quotas::Meters;
 use crate::room::Rooms;
@@ -44,8 +46,27 @@ pub(crate) enum Folder {
 /// A partition that can be read, or why it cannot.
 type Slot = Result<Arc<Reader>, String>;
 
+/// A partition among all others.
+pub(crate) struct PartitionView {
+    pub(crate) topic: Arc<Topic>,
+    pub(crate) index: u32,
+    pub(crate) slot: Slot,
+}
+
+impl PartitionView {
+    /// Why it is offline.
+    pub(crate) fn offline(&self) -> Option<String> {
+        match &self.slot {
+            Ok(reader) => reader.view().offline.as_ref().map(ToString::to_string),
+            Err(reason) => Some(reason.clone()),
+        }
+    }
+}
+
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) in_flight: InFlight,
     pub(crate) catalogue: Catalogue,
     pub(crate) judges: Arc<dyn Judges>,
     pub(crate) throttle: Throttle,
@@ -69,6 +90,8 @@ pub(crate) struct Shared {
 /// The parts of a host before anything is served.
 pub(crate) struct Parts {
     pub(crate) config: Config,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) in_flight: InFlight,
     pub(crate) catalogue: Catalogue,
     pub(crate) judges: Arc<dyn Judges>,
     pub(crate) folder: DataFolder,
@@ -79,7 +102,8 @@ pub(crate) struct Parts {
 
 impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { config, catalogue, judges, folder, io, appenders, advertised } = parts;
+        let Parts { config, metrics, in_flight, catalogue, judges, folder, io, appenders, advertised } =
+            parts;
         Self {
             throttle: Throttle::new(config.limits.throttle_ms_max),
             meters: Meters::new(),
@@ -89,6 +113,8 @@ impl Shared {
                 config.limits.fetch_session_partitions_max,
             ),
             config,
+            metrics,
+            in_flight,
             catalogue,
             judges,
             stopping: CancellationToken::new(),
@@ -149,6 +175,18 @@ impl Shared {
             Some(Err(reason)) => Err(offline(topic, index, reason)),
             None => Err(ApiError::unknown_partition(&topic.name, i32::try_from(index).unwrap_or(i32::MAX))),
         }
+    }
+
+    /// All partitions that clients may know, by topic and number, those that were not opened yet left out.
+    pub(crate) fn each_partition(&self) -> Vec<PartitionView> {
+        let snapshot = self.catalogue.snapshot();
+        let partitions = self.partitions.read().unwrap_or_else(PoisonError::into_inner);
+        let all = snapshot.visible().flat_map(|topic| (0..topic.partitions).map(move |index| (topic, index)));
+        let view = |(topic, index): (&Arc<Topic>, u32)| {
+            let slot = partitions.get(&PartitionId { topic: topic.id, index })?.clone();
+            Some(PartitionView { topic: Arc::clone(topic), index, slot })
+        };
+        all.filter_map(view).collect()
     }
 
     /// Opens partitions, all append threads at work; the first error of them, the others are tried all the same. They

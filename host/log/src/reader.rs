@@ -66,6 +66,12 @@ impl LogReader {
         lengths.fold(0, u64::saturating_add)
     }
 
+    /// How many segments there are.
+    #[must_use]
+    pub fn segments(&self) -> usize {
+        self.shared.load().segments.len()
+    }
+
     /// Reads whole batches that lie below `bound`, from the one that contains `offset` on (R44), about `max_bytes` of
     /// them: never more, but for a first batch that alone is larger and is given if `min_one`. `bound` is the high
     /// watermark or the stable offset of a [`Self::view`], or anything else; it is lowered to the log's end.

@@ -33,10 +33,11 @@ use bytes::Bytes;
 use verbatim_batch::{Attributes, Codec};
 use verbatim_log::View;
 use verbatim_wire::error::ErrorCode;
-use verbatim_wire::server::{Reply, ReplyFuture, RequestContext, Service};
+use verbatim_wire::server::{Event, Reply, ReplyFuture, RequestContext, Service};
 use verbatim_wire::{ApiKey, Request, Response};
 
 use crate::errors::ApiError;
+use crate::metrics::Watch;
 use crate::shared::Shared;
 
 /// The broker as the server's end of the wire sees it.
@@ -44,20 +45,27 @@ pub(crate) struct Apis(pub(crate) Arc<Shared>);
 
 impl Service for Apis {
     async fn admit(&self, context: RequestContext, request: Request) -> ReplyFuture {
-        let shared = Arc::clone(&self.0);
-        match request {
-            // Appends are queued now and changes are made now, in the order of the requests, so that a write behind the
-            // creation of its topic finds it. Reads happen when their turn to answer comes.
-            Request::Produce(request) => k00_produce::admit(&shared, context, request).await,
-            Request::Fetch(request) => k01_fetch::admit(shared, context, request),
-            change if changes_something(change.key()) => {
-                let reply = finish(shared, context.head.version, change).await;
-                Box::pin(std::future::ready(reply))
-            }
-            other => {
-                Box::pin(async move { Reply::Answer(answer(&shared, context.head.version, other).await) })
-            }
+        let watch = Watch::begin(request.key());
+        let reply = admit(Arc::clone(&self.0), context, request).await;
+        watch.over(&self.0, reply)
+    }
+
+    fn observe(&self, event: Event) {
+        self.0.metrics.observe(event);
+    }
+}
+
+async fn admit(shared: Arc<Shared>, context: RequestContext, request: Request) -> ReplyFuture {
+    match request {
+        // Appends are queued now and changes are made now, in the order of the requests, so that a write behind the
+        // creation of its topic finds it. Reads happen when their turn to answer comes.
+        Request::Produce(request) => k00_produce::admit(&shared, context, request).await,
+        Request::Fetch(request) => k01_fetch::admit(shared, context, request),
+        change if changes_something(change.key()) => {
+            let reply = finish(shared, context.head.version, change).await;
+            Box::pin(std::future::ready(reply))
         }
+        other => Box::pin(async move { Reply::Answer(answer(&shared, context.head.version, other).await) }),
     }
 }
 
@@ -105,9 +113,7 @@ async fn answer(shared: &Shared, version: i16, request: Request) -> Response {
         Request::IncrementalAlterConfigs(request) => {
             k44_incremental_alter_configs::handle(shared, request).await.into()
         }
-        Request::DescribeClientQuotas(request) => {
-            k48_describe_client_quotas::handle(shared, &request).into()
-        }
+        Request::DescribeClientQuotas(request) => k48_describe_client_quotas::handle(shared, &request).into(),
         Request::AlterClientQuotas(request) => k49_alter_client_quotas::handle(shared, request).into(),
         Request::DescribeCluster(request) => k60_describe_cluster::handle(shared, version, &request).into(),
         Request::DescribeProducers(request) => k61_describe_producers::handle(shared, request).await.into(),
