@@ -61,7 +61,7 @@ const KNOWS: &[(&str, &[&str])] = &[
         &["verbatim-batch", "verbatim-compression", "verbatim-contract", "verbatim-engine", "verbatim-wire"],
     ),
     ("host/log", &["verbatim-batch", "verbatim-contract"]),
-    ("host/wire", &[]),
+    ("host/wire", &["verbatim-batch"]),
 ];
 
 /// Foreign crates that belong to one room alone.
