@@ -28,6 +28,7 @@ pub(super) struct Settings {
 pub(super) struct Serve {
     pub(super) data: Option<PathBuf>,
     pub(super) listen: Option<SocketAddr>,
+    pub(super) metrics_listen: Option<SocketAddr>,
     pub(super) advertise: Option<String>,
     pub(super) node_id: Option<i32>,
     pub(super) flush: Option<FlushPolicy>,

@@ -30,6 +30,9 @@ pub(super) struct Serve {
     /// Address to take connections on; with port 0 a free one is chosen and printed [default: 127.0.0.1:9092]
     #[arg(long, env = "VERBATIM_LISTEN", value_name = "IP:PORT")]
     listen: Option<SocketAddr>,
+    /// Address to answer /metrics, /healthz and /readyz on; port 0 as with --listen [default: none]
+    #[arg(long, env = "VERBATIM_METRICS_LISTEN", value_name = "IP:PORT")]
+    metrics_listen: Option<SocketAddr>,
     /// Host and port that clients are told [default: the listening address]
     #[arg(long, env = "VERBATIM_ADVERTISE", value_name = "HOST:PORT")]
     advertise: Option<String>,
@@ -67,12 +70,14 @@ impl Serve {
         let mut named: Vec<(String, PathBuf)> = file.module.clone().into_iter().collect();
         named.extend(self.module.iter().cloned());
         let config = self.config(file)?;
-        if !config.listen.ip().is_loopback() && !allow_plaintext {
-            let text = format!(
-                "listening beyond loopback needs --allow-plaintext: nothing is encrypted or authenticated, listen=`{}`",
-                config.listen
-            );
-            return Err(Usage(text).into());
+        let listening = [("listen", Some(config.listen)), ("metrics-listen", config.metrics_listen)];
+        for (name, address) in listening.iter().filter_map(|(name, address)| Some((name, (*address)?))) {
+            if !address.ip().is_loopback() && !allow_plaintext {
+                let text = format!(
+                    "listening beyond loopback needs --allow-plaintext: nothing is encrypted or authenticated, {name}=`{address}`"
+                );
+                return Err(Usage(text).into());
+            }
         }
         let mut modules = Modules::bundled()?;
         for (name, path) in named {
@@ -96,6 +101,7 @@ impl Serve {
         let listen = self.listen.or(file.listen).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 9092)));
         let mut config = Config::new(data, listen);
         config.advertise = self.advertise.or(file.advertise).map(|text| host_port(&text)).transpose()?;
+        config.metrics_listen = self.metrics_listen.or(file.metrics_listen);
         config.node_id = self.node_id.or(file.node_id).unwrap_or(config.node_id);
         config.flush = self.flush.or(file.flush).unwrap_or(config.flush);
         let interval_ms = self.flush_interval_ms.or(file.flush_interval_ms);
@@ -119,6 +125,8 @@ impl Serve {
 struct Started {
     version: &'static str,
     listen: SocketAddr,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics_listen: Option<SocketAddr>,
     data: PathBuf,
     cluster_id: String,
     modules: Vec<StartedModule>,
@@ -144,6 +152,7 @@ async fn serve(config: Config, modules: Modules, output: Output) -> anyhow::Resu
     let started = Started {
         version: verbatim::VERSION,
         listen: broker.local_addr(),
+        metrics_listen: broker.metrics_addr(),
         data: std::path::absolute(&data).unwrap_or(data),
         cluster_id: broker.cluster_id(),
         modules: started,
@@ -165,8 +174,9 @@ impl Started {
             .iter()
             .map(|module| format!("{} {} sha256:{}", module.name, module.version, module.sha256))
             .collect();
+        let metrics = self.metrics_listen.map(|address| format!(", metrics {address}")).unwrap_or_default();
         format!(
-            "verbatim {} serves on {}, data {}, module {}",
+            "verbatim {} serves on {}, data {}, module {}{metrics}",
             self.version,
             self.listen,
             self.data.display(),
