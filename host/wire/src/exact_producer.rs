@@ -58,8 +58,8 @@ pub use write::{Found, Receipt, Source, Target, Truncate, Write, Written};
 
 use crate::tag::EpochEntry;
 use driver::{Command, Driver, LaneId};
-use lane::Call;
 use piece::Due;
+use write::Call;
 
 /// Batches for one partition in one request at most (R12a).
 pub const BATCHES_MAX: usize = 4_096;

@@ -16,12 +16,11 @@ use uuid::Uuid;
 
 use super::ExactError;
 use super::failure::{Class, class};
-use super::lane::{Checked, Verdict};
 use super::write::{Found, Target};
 use crate::api::ApiKey;
 use crate::client::{ClientError, Connection};
 use crate::error::describe;
-use crate::tag::{PRODUCE_VERSION_MIN, RequestTag, answer_tag, set_request_tag};
+use crate::tag::{AnswerTag, PRODUCE_VERSION_MIN, RequestTag, answer_tag, set_request_tag};
 
 /// The first Produce version in which topics are named by id.
 pub(super) const IDS_FROM: i16 = 13;
@@ -29,6 +28,26 @@ pub(super) const IDS_FROM: i16 = 13;
 const TELLS_IDS_FROM: i16 = 10;
 const TOPIC_RESOURCE: i8 = 2;
 const PROPERTY: &str = "produce.at.offset";
+
+/// What a check brought.
+#[derive(Debug)]
+pub(super) enum Checked {
+    Sound {
+        topic_id: Uuid,
+        found: Found,
+    },
+    /// It may pass.
+    Passing(String),
+    Fatal(ExactError),
+}
+
+/// What the host answered to one piece.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub(super) code: i16,
+    pub(super) message: String,
+    pub(super) tag: Option<AnswerTag>,
+}
 
 /// What ends a check without a verdict.
 enum Stop {

@@ -18,10 +18,10 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::check::{self, IDS_FROM};
-use super::lane::{Call, Checked, Lane, Purpose};
+use super::check::{self, Checked, IDS_FROM};
+use super::lane::{Lane, Purpose};
 use super::piece::Due;
-use super::write::{Found, Target};
+use super::write::{Call, Found, Target};
 use super::{Config, ExactError};
 use crate::client::{ClientError, Connection};
 
@@ -128,8 +128,8 @@ impl Driver {
     /// Runs until no handle is left and everything queued is settled.
     pub(super) async fn run(mut self) {
         while !(self.closing && self.lanes.values().all(|lane| !lane.has_work())) {
-            self.connect_if_needed();
             self.send_ready().await;
+            self.connect_if_needed();
             tokio::select! {
                 command = self.commands.recv(), if !self.closing => self.command(command),
                 answer = front(&mut self.flights) => self.answered(answer),

@@ -20,20 +20,12 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::check::{Checked, Verdict};
 use super::failure::{Class, class};
 use super::piece::{self, Due, Kind, Piece, Position};
-use super::write::{Found, Target, Truncate, Write, Written};
+use super::write::{Call, Found, Target, Write, Written};
 use super::{Config, ExactError};
 use crate::tag::AnswerTag;
-
-/// A call, as it comes from the partition's handle.
-#[derive(Debug)]
-pub(super) enum Call {
-    Write(Write),
-    Truncate(Truncate),
-    /// A write of nothing at the present end.
-    Source(super::Source),
-}
 
 /// What a check of the target is made for.
 #[derive(Debug)]
@@ -41,26 +33,6 @@ pub(super) enum Purpose {
     Open(oneshot::Sender<Result<Found, ExactError>>),
     Resume { end: i64, epoch_before: i32, reply: oneshot::Sender<Result<(), ExactError>> },
     Continue,
-}
-
-/// What a check brought.
-#[derive(Debug)]
-pub(super) enum Checked {
-    Sound {
-        topic_id: Uuid,
-        found: Found,
-    },
-    /// It may pass.
-    Passing(String),
-    Fatal(ExactError),
-}
-
-/// What the host answered to one piece.
-#[derive(Debug)]
-pub(super) struct Verdict {
-    pub(super) code: i16,
-    pub(super) message: String,
-    pub(super) tag: Option<AnswerTag>,
 }
 
 /// A wish for a check of the target, after a pause.
@@ -328,7 +300,8 @@ impl Lane {
 
     fn acknowledge(&mut self, piece: Piece, tag: AnswerTag) {
         (self.attempts, self.strike) = (0, None);
-        if self.redo.is_empty() {
+        // A source's position may have failed before it, and is passed then.
+        if piece.end.end >= self.base.end || piece.kind == Kind::Truncate {
             self.base = piece.end;
         }
         let written = Written { end: piece.end.end, shown_epoch: tag.shown_epoch };
@@ -410,6 +383,10 @@ impl Lane {
 
     /// Goes on from where the host is, if the pieces that may have reached it lead there.
     fn realign(&mut self, found: Found) {
+        // What was requeued may have been sent before, and may be carried out late, from an old connection.
+        while let Some(piece) = self.queue.pop_front_if(|piece| piece.serial > 0) {
+            self.redo.push_back(piece);
+        }
         if self.place(found).is_none() {
             return self.halt(ExactError::Realign { found });
         }

@@ -152,6 +152,10 @@ pub(super) fn split(
         entries = rest;
         for header in frames(&records).filter_map(|frame| frame.header()) {
             step(&mut piece.end, own, &header, header.next_offset().unwrap_or(range.end));
+            // No history holds an epoch that another replaces at once, so no repetition could be known by it.
+            let replaced =
+                |entry: &EpochEntry| entry.start == header.base_offset && entry.epoch < header.leader_epoch;
+            piece.tag.entries.retain(|entry| !replaced(entry));
         }
         begin = piece.end;
         piece.records = Some(records);

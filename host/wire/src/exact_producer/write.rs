@@ -86,6 +86,15 @@ pub struct Truncate {
     pub source: Source,
 }
 
+/// A call, as it comes from the partition's handle.
+#[derive(Debug)]
+pub(super) enum Call {
+    Write(Write),
+    Truncate(Truncate),
+    /// A write of nothing at the present end.
+    Source(Source),
+}
+
 /// An acknowledged call: durable at the host, by the host's flush policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {

@@ -1,6 +1,6 @@
 //! The exact producer against a model host: what it refuses, how it goes on after faults, and what it leaves to its caller.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod align;
 mod faults;

@@ -58,6 +58,9 @@ pub(crate) struct Log {
     pub(crate) source: (i64, i64),
 }
 
+/// Chooses a fault by a request's number and the batches of each of its partitions.
+type Faults = Box<dyn FnMut(usize, &[usize]) -> Fault + Send>;
+
 /// The host, shared between its connections and the test.
 pub(crate) struct Model {
     pub(crate) logs: Mutex<HashMap<i32, Log>>,
@@ -67,8 +70,8 @@ pub(crate) struct Model {
     pub(crate) property: Option<&'static str>,
     /// False: tagged fields are ignored and records appended, as a broker does that does not know them.
     pub(crate) knows_tag: bool,
-    /// Chooses the fault of each Produce request (but probes): its number, and its partitions with their batches.
-    pub(crate) faults: Mutex<Box<dyn FnMut(usize, &[usize]) -> Fault + Send>>,
+    /// Asked for each Produce request that is no probe.
+    pub(crate) faults: Mutex<Faults>,
     pub(crate) seen: Mutex<Seen>,
     /// Answers wait for it while it is held.
     pub(crate) gate: tokio::sync::RwLock<()>,
@@ -237,7 +240,8 @@ impl Log {
     pub(crate) fn produce(&mut self, tag: &RequestTag, records: &Bytes) -> Result<(), Refusal> {
         let batches: Vec<Bytes> = frames(records).map(|frame| records.slice(frame.range())).collect();
         let run = batches.iter().take_while(|batch| self.batches.contains(batch)).count();
-        let held = tag.entries.iter().all(|entry| self.entries.contains(entry));
+        let overtaken = |entry: &EpochEntry| run > 0 && self.epoch_at(entry.start) > entry.epoch;
+        let held = tag.entries.iter().all(|entry| self.entries.contains(entry) || overtaken(entry));
         let reached = tag.end_to.map_or(!batches.is_empty(), |end| end <= self.end);
         if tag.truncate_to.is_none() && run == batches.len() && held && reached {
             return Ok(());
@@ -297,25 +301,30 @@ impl Log {
             self.entries.retain(|entry| entry.start < cut);
             self.end = cut;
         }
-        for entry in &tag.entries {
-            let known = self.entries.contains(entry);
-            if !known && entry.start < self.end {
+        let mut entries = Vec::new();
+        for entry in tag.entries.iter().filter(|entry| !self.entries.contains(entry)) {
+            if entry.start < self.end {
                 return Err((42, format!("epoch {} begins below the end", entry.epoch), None));
             }
-            self.begin(*entry);
+            entries.push(*entry);
         }
+        let mut entries = entries.into_iter().peekable();
         for batch in batches {
             let (base, next, epoch) = span(batch);
             if base < self.end {
                 return Err((87, "overlaps".to_owned(), Some(base)));
             }
-            if epoch < self.entries.iter().rfind(|entry| entry.start <= base).map_or(0, |entry| entry.epoch) {
+            while let Some(entry) = entries.next_if(|entry| entry.start <= base) {
+                self.begin(entry);
+            }
+            if epoch < self.entries.last().map_or(0, |entry| entry.epoch) {
                 return Err((74, format!("epoch {epoch} is below the last entry's"), None));
             }
             self.begin(EpochEntry { epoch, start: base });
             self.batches.push(batch.clone());
             self.end = next;
         }
+        entries.for_each(|entry| self.begin(entry));
         if let Some(end) = tag.end_to {
             if end < self.end {
                 return Err((42, format!("end to is below {}", self.end), None));

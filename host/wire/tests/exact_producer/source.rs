@@ -1,5 +1,7 @@
 //! A source whose log grows at random, and the writes that copy it.
 
+use std::ops::RangeInclusive;
+
 use bytes::Bytes;
 use verbatim_batch::{BatchBuilder, NewRecord};
 use verbatim_wire::exact_producer::{Source, Write};
@@ -61,7 +63,7 @@ impl History {
     fn without_data(&mut self, random: &mut Random) -> Call {
         let from = self.log.end;
         self.log.end += i64::try_from(random.below(3)).unwrap();
-        let entries = self.declare(random, self.log.end, 2);
+        let entries = self.declare(random, from..=self.log.end, 2);
         Call::Write(Write {
             from,
             batches: Bytes::new(),
@@ -76,7 +78,7 @@ impl History {
         for _ in 0..=random.below(6) {
             let hole = if random.one_in(5) { i64::try_from(random.below(9)).unwrap() } else { 0 };
             let base = self.log.end + hole;
-            entries.extend(self.declare(random, base, 6));
+            entries.extend(self.declare(random, self.log.end..=base, 6));
             if self.epoch() < 0 || random.one_in(9) {
                 let epoch = self.epoch() + 1;
                 self.log.begin(EpochEntry { epoch, start: base });
@@ -89,19 +91,20 @@ impl History {
         }
         let mut end_to = None;
         if random.one_in(8) {
+            let batches_end = self.log.end;
             self.log.end += 1 + i64::try_from(random.below(3)).unwrap();
             end_to = Some(self.log.end);
-            entries.extend(self.declare(random, self.log.end, 3));
+            entries.extend(self.declare(random, batches_end..=self.log.end, 3));
         }
         let source = at(self.log.end, self.epoch());
         Call::Write(Write { from, batches: batches.concat().into(), entries, end_to, source })
     }
 
-    /// Now and then an epoch that has no batch of its own begins somewhere up to `to`, but not where one began already.
-    fn declare(&mut self, random: &mut Random, to: i64, one_in: usize) -> Vec<EpochEntry> {
+    /// Now and then an epoch that has no batch of its own begins somewhere in a hole or at its end, but not where one began
+    /// already.
+    fn declare(&mut self, random: &mut Random, hole: RangeInclusive<i64>, one_in: usize) -> Vec<EpochEntry> {
         let begun = self.log.entries.last().map_or(0, |entry| entry.start + 1);
-        let batches_end = self.log.batches.last().map_or(0, |batch| crate::model::span(batch).1);
-        let from = begun.max(batches_end);
+        let (from, to) = (begun.max(*hole.start()), *hole.end());
         if !random.one_in(one_in) || from > to {
             return Vec::new();
         }

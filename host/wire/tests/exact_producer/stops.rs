@@ -174,3 +174,37 @@ async fn a_truncation_stands_between_what_is_before_and_behind_it() {
         assert_eq!(model.log(0).entries, entries);
     }
 }
+
+#[tokio::test]
+async fn the_same_end_under_an_epoch_that_is_not_ours_is_the_callers_to_decide() {
+    let (mut open, model) = opened(Model::new(1).with_faults(|number, _| match number {
+        2 => Fault::CutBefore,
+        _ => Fault::None,
+    }))
+    .await;
+    open.write(write(0, &[batch(0, 3, 1, "a")], at(1, 3))).await.unwrap().await.unwrap();
+    model.change(0, |log| {
+        log.begin(EpochEntry { epoch: 8, start: 1 });
+        log.batches.push(batch(1, 8, 2, "theirs"));
+        log.end = 3;
+    });
+    let written = open.write(write(1, &[batch(1, 3, 2, "ours")], at(3, 3))).await.unwrap().await;
+    assert!(matches!(written, Err(ExactError::Realign { found }) if found.last_epoch == 8), "{written:?}");
+    assert_eq!(model.seen().requests, 2, "nothing was sent again");
+}
+
+#[tokio::test]
+async fn what_comes_behind_declared_epochs_waits_for_them() {
+    let (mut open, model) = opened(Model::new(1).with_faults(|number, _| match number {
+        1 => Fault::Fails(0, 56),
+        _ => Fault::None,
+    }))
+    .await;
+    let entry = EpochEntry { epoch: 3, start: 0 };
+    let declared = open.declare_end(0, 0, vec![entry], at(0, 3)).await.unwrap();
+    // Behind a hole: this one would fit without the epoch, and the epoch would not fit any more.
+    let behind = open.write(write(0, &[batch(2, 4, 1, "a")], at(3, 4))).await.unwrap();
+    declared.await.unwrap();
+    behind.await.unwrap();
+    assert_eq!(model.log(0).entries, [entry, EpochEntry { epoch: 4, start: 2 }]);
+}
