@@ -8,6 +8,7 @@ mod busy;
 mod crash;
 mod exact_property;
 mod exact_topic;
+mod fetch_sessions;
 mod history;
 mod hostile;
 mod misbehaving;

@@ -162,3 +162,135 @@ impl Seen {
 fn positions(part: &Result<Part, ApiError>) -> (i64, i64) {
     part.as_ref().map_or((UNTOLD, UNTOLD), |part| (part.view.high_watermark, part.view.start))
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use bytes::Bytes;
+    use kafka_protocol::protocol::StrBytes;
+    use verbatim_contract::{EpochAnswer, EpochHistory};
+    use verbatim_log::View;
+    use verbatim_wire::error::ErrorCode;
+
+    use super::*;
+
+    const ASK: Ask =
+        Ask { version: 12, current_epoch: -1, offset: 0, last_epoch: -1, max_bytes: 1, committed: false };
+
+    fn key(index: i32) -> Key {
+        Key { topic: TopicRef::Name(StrBytes::from_static_str("t")), index }
+    }
+
+    fn part(start: i64, high_watermark: i64, records: &'static [u8]) -> Result<Part, ApiError> {
+        let view = View {
+            start,
+            end: high_watermark,
+            high_watermark,
+            stable_offset: high_watermark,
+            shown_epoch: 0,
+            exact: false,
+            epochs: Arc::new(EpochHistory::default()),
+            source: None,
+            offline: None,
+        };
+        let records = Bytes::from_static(records);
+        Ok(Part { view: Arc::new(view), records, aborted: None, diverging: None })
+    }
+
+    fn session(partitions: i32) -> Session {
+        let mut session = Session::new(false);
+        (0..partitions).for_each(|index| session.add(key(index), ASK, None, &part(0, 5, b"")));
+        session
+    }
+
+    fn order(session: &mut Session) -> Vec<i32> {
+        session.seen_mut().map(|seen| seen.key.index).collect()
+    }
+
+    #[test]
+    fn only_what_is_new_is_told() {
+        let mut diverging = part(0, 6, b"");
+        diverging.as_mut().unwrap().diverging = Some(EpochAnswer::UNDEFINED);
+        let error = Err(ApiError::new(ErrorCode::OffsetOutOfRange, "no"));
+        let mut session = session(1);
+        for (name, given, told) in [
+            ("the same", part(0, 5, b""), false),
+            ("records", part(0, 5, b"batch"), true),
+            ("the same again", part(0, 5, b""), false),
+            ("a higher high watermark", part(0, 6, b""), true),
+            ("the same high watermark", part(0, 6, b""), false),
+            ("diverging", diverging.clone(), true),
+            ("diverging still", diverging, true),
+            ("not diverging any more", part(0, 6, b""), false),
+            ("a higher start", part(2, 6, b""), true),
+            ("the same start", part(2, 6, b""), false),
+            ("an error", error.clone(), true),
+            ("an error still", error, true),
+            ("no error any more", part(2, 6, b""), true),
+            ("nothing new", part(2, 6, b""), false),
+        ] {
+            assert_eq!(session.tell(&vec![given]), [told], "{name}");
+        }
+    }
+
+    #[test]
+    fn who_got_records_is_read_last() {
+        let mut session = session(4);
+        let nothing = || part(0, 5, b"");
+        session.tell(&vec![part(0, 5, b"x"), nothing(), part(0, 5, b"y"), nothing()]);
+        assert_eq!(order(&mut session), [1, 3, 0, 2]);
+        session.tell(&vec![part(0, 5, b"x"), nothing(), nothing(), nothing()]);
+        assert_eq!(order(&mut session), [3, 0, 2, 1]);
+    }
+
+    #[test]
+    fn changes_add_at_the_end_read_elsewhere_and_leave_out() {
+        let mut session = session(3);
+        let elsewhere = Ask { offset: 9, ..ASK };
+        session.change(vec![(key(1), elsewhere), (key(7), ASK)], vec![key(0), key(99)]);
+        assert_eq!(order(&mut session), [1, 2, 7]);
+        assert_eq!(session.seen_mut().map(|seen| seen.ask.offset).collect::<Vec<_>>(), [9, 0, 0]);
+        assert_eq!(session.size(), 3);
+        // What was left out and comes again was never told, whatever it was told before.
+        session.change(vec![(key(0), ASK)], Vec::new());
+        let same = || part(0, 5, b"");
+        assert_eq!(session.tell(&vec![same(), same(), same(), same()]), [false, false, true, true]);
+        // In one request what is added and forgotten is forgotten.
+        session.change(vec![(key(3), ASK)], vec![key(3)]);
+        assert_eq!(order(&mut session), [1, 2, 7, 0]);
+        session.change(Vec::new(), vec![key(0), key(1), key(2), key(7)]);
+        assert!(session.is_empty());
+        assert_eq!(session.size(), 0);
+    }
+
+    #[test]
+    fn a_partition_that_is_named_twice_is_there_once() {
+        let mut session = session(1);
+        session.add(key(0), Ask { offset: 9, ..ASK }, None, &part(0, 5, b""));
+        assert_eq!(session.size(), 1);
+        session.change(vec![(key(0), ASK), (key(0), Ask { offset: 8, ..ASK })], Vec::new());
+        assert_eq!(session.seen_mut().map(|seen| seen.ask.offset).collect::<Vec<_>>(), [8]);
+    }
+
+    #[test]
+    fn epochs_begin_at_one_and_go_round_to_one() {
+        let mut session = session(1);
+        assert_eq!((session.epoch(), session.advance(), session.advance()), (0, 1, 2));
+        session.epoch = i32::MAX - 1;
+        assert_eq!((session.advance(), session.advance()), (i32::MAX, 1));
+    }
+
+    #[test]
+    fn a_name_that_is_no_topics_counts_for_the_memory_that_it_takes() {
+        let mut session = Session::new(false);
+        let name = |len| TopicRef::Name(StrBytes::from_string("x".repeat(len)));
+        for (len, size) in [(0, 1), (249, 1), (32_767, 128)] {
+            let before = session.size();
+            let key = Key { topic: name(len), index: 0 };
+            session.add(key.clone(), ASK, None, &part(0, 5, b""));
+            assert_eq!(session.size() - before, size, "{len} bytes");
+            session.change(Vec::new(), vec![key]);
+            assert_eq!(session.size(), before);
+        }
+    }
+}

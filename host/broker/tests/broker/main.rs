@@ -16,6 +16,7 @@ mod reads;
 mod records;
 mod support;
 mod topics;
+mod sessions;
 mod transactions;
 mod unfinished;
 mod versions;
