@@ -95,7 +95,8 @@ impl Layout {
     }
 
     pub(crate) fn append(&mut self, batch: &[u8], now: i64) {
-        let (config, base, timestamp) = (&self.config, header(batch).base_offset, header(batch).max_timestamp);
+        let (config, base, timestamp) =
+            (&self.config, header(batch).base_offset, header(batch).max_timestamp);
         let last = self.segments.last().unwrap();
         let name = self.folder.file_name().unwrap().as_encoded_bytes();
         let jitter = match config.segment_jitter_ms.min(config.segment_ms) {
