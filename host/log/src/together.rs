@@ -7,6 +7,7 @@
 //!
 //! It holds for logs that nobody uses yet or any more; what such a log answers before the finish is not durable.
 
+use std::collections::{BTreeMap, HashMap};
 use std::io::{ErrorKind, IoSlice, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +22,38 @@ pub struct Together(Arc<Inner>);
 struct Inner {
     io: Arc<dyn Io>,
     waiting: AtomicBool,
-    /// From, to; in their order, each pair once.
-    renames: Mutex<Vec<(PathBuf, PathBuf)>>,
+    renames: Mutex<Renames>,
+}
+
+/// Renames that wait, in their order; each found by both its names, for there may be tens of thousands.
+#[derive(Default)]
+struct Renames {
+    next: u64,
+    /// From, to.
+    waiting: BTreeMap<u64, (PathBuf, PathBuf)>,
+    by_from: HashMap<PathBuf, u64>,
+    by_to: HashMap<PathBuf, u64>,
+}
+
+impl Renames {
+    /// One more, in the place of an earlier one of the same file.
+    fn add(&mut self, from: &Path, to: &Path) {
+        if let Some((_, earlier)) = self.by_from.get(from).and_then(|number| self.waiting.remove(number)) {
+            self.by_to.remove(&earlier);
+        }
+        self.by_from.insert(from.to_owned(), self.next);
+        self.by_to.insert(to.to_owned(), self.next);
+        self.waiting.insert(self.next, (from.to_owned(), to.to_owned()));
+        self.next = self.next.saturating_add(1);
+    }
+
+    /// The file that was to become `to`, which it will not any more.
+    fn drop_to(&mut self, to: &Path) -> Option<PathBuf> {
+        let number = self.by_to.remove(to)?;
+        let (from, _) = self.waiting.remove(&number)?;
+        self.by_from.remove(&from);
+        Some(from)
+    }
 }
 
 impl Together {
@@ -40,7 +71,7 @@ impl Together {
     pub fn finish(&self, folder: &Path) -> std::result::Result<(), LogError> {
         let sync = || self.0.io.sync_all(folder).map_err(LogError::io("sync the file system of", folder));
         sync()?;
-        for (from, to) in std::mem::take(&mut *self.renames()) {
+        for (from, to) in std::mem::take(&mut *self.renames()).waiting.into_values() {
             self.0.io.rename(&from, &to).map_err(LogError::io("rename", &from))?;
         }
         sync()?;
@@ -52,7 +83,7 @@ impl Together {
         self.0.waiting.load(Ordering::Acquire)
     }
 
-    fn renames(&self) -> std::sync::MutexGuard<'_, Vec<(PathBuf, PathBuf)>> {
+    fn renames(&self) -> std::sync::MutexGuard<'_, Renames> {
         self.0.renames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,16 +127,13 @@ impl Io for Together {
         if !self.waits() {
             return self.0.io.rename(from, to);
         }
-        let mut renames = self.renames();
-        renames.retain(|(earlier, _)| earlier != from);
-        renames.push((from.to_owned(), to.to_owned()));
+        self.renames().add(from, to);
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        let mut renames = self.renames();
-        if let Some(index) = renames.iter().position(|(_, to)| to == path) {
-            let (from, _) = renames.remove(index);
+        let waiting = self.renames().drop_to(path);
+        if let Some(from) = waiting {
             self.0.io.remove(&from)?;
         }
         self.0.io.remove(path)
