@@ -150,8 +150,8 @@ impl Worker {
             while let Some(job) = next {
                 match job {
                     Job::Produce(submission, queued) => {
-                        self.metrics.taken(submission.id, queued);
-                        pending.push(self.produce(*submission));
+                        let taken = self.metrics.taken(submission.id, queued);
+                        pending.push(self.produce(*submission, taken));
                     }
                     Job::Call(call) => {
                         self.settle(std::mem::take(&mut pending));

@@ -5,6 +5,7 @@
 mod differential;
 
 use std::collections::hash_map::Entry;
+use std::time::Instant;
 
 use tokio::sync::oneshot;
 use verbatim_contract::{EpochEntry, Reason, Refusal, Request};
@@ -72,11 +73,11 @@ impl Outcome {
 
 impl Worker {
     /// Judges and applies; the answer waits for the flush.
-    pub(crate) fn produce(&mut self, submission: Submission) -> Pending {
+    pub(crate) fn produce(&mut self, submission: Submission, taken: Instant) -> Pending {
         let Submission { id, request, entries, batches, answer } = submission;
         let outcome = match self.partitions.remove(&id) {
             Some(partition) => {
-                let (outcome, partition) = self.judge(id, partition, request, entries, batches);
+                let (outcome, partition) = self.judge(id, partition, request, entries, batches, taken);
                 self.partitions.insert(id, partition);
                 outcome
             }
@@ -96,6 +97,7 @@ impl Worker {
         request: Request,
         entries: Vec<EpochEntry>,
         batches: Vec<Incoming>,
+        mut since: Instant,
     ) -> (Outcome, OwnPartition) {
         if let Some(error) = closed(&partition, id, request.has_tag) {
             return (Outcome { tag: tag(&partition, &request, None), ..Outcome::refused(error) }, partition);
@@ -104,7 +106,10 @@ impl Worker {
         let judge = match self.judges.entry(module) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => match self.setup.judges.judge(entry.key()) {
-                Ok(judge) => entry.insert(judge),
+                Ok(judge) => {
+                    since = Instant::now();
+                    entry.insert(judge)
+                }
                 Err(failure) => {
                     self.metrics.failed(&failure);
                     return (module_failed(&partition, id, &request, &failure), partition);
@@ -125,8 +130,8 @@ impl Worker {
             return (poisoned(&partition, id, &call.request), partition);
         }
         let batches = call.batches.len();
-        let Judged { call, mut partition, verdict } =
-            self.metrics.judged(batches, || judge.judge(call, partition));
+        let Judged { call, mut partition, verdict } = judge.judge(call, partition);
+        self.metrics.judged(batches, since);
         if matches!(verdict, Err(Denied::Failed(_)))
             && let Some(key) = key(&call)
         {

@@ -87,7 +87,7 @@ fn requests(out: &mut Out<'_>, metrics: &Metrics) -> fmt::Result {
         Ok(())
     })?;
     out.family(&families::REQUEST_DURATION, |series| {
-        apis().try_for_each(|(name, api)| series.histogram(&[name], &api.durations.sums(), NANOSECOND))
+        apis().try_for_each(|(name, api)| series.histogram(&[name], &api.durations.sums(), NANOSECONDS))
     })?;
     out.family(&families::RECEIVED, |series| {
         apis().try_for_each(|(name, api)| series.number(&[name], api.received.get()))
@@ -145,13 +145,13 @@ fn calls(out: &mut Out<'_>, threads: &[Arc<ThreadMetrics>]) -> fmt::Result {
         threads.iter().fold(Sums::empty(bounds), |sums, thread| sums.and(&one(thread)))
     }
     let sums = all(threads, &thread::JUDGING, |one| one.judging.sums());
-    out.family(&families::JUDGING_DURATION, |series| series.histogram(&[], &sums, NANOSECOND))?;
+    out.family(&families::JUDGING_DURATION, |series| series.histogram(&[], &sums, NANOSECONDS))?;
     let sums = all(threads, &thread::BATCHES, |one| one.batches_per_call.sums());
     out.family(&families::BATCHES_PER_CALL, |series| series.histogram(&[], &sums, 1.0))?;
     let sums = all(threads, &thread::WAITS, |one| one.queue_wait.sums());
-    out.family(&families::QUEUE_WAIT, |series| series.histogram(&[], &sums, NANOSECOND))?;
+    out.family(&families::QUEUE_WAIT, |series| series.histogram(&[], &sums, NANOSECONDS))?;
     let sums = all(threads, &thread::WAITS, |one| one.flushes.sums());
-    out.family(&families::FLUSH_DURATION, |series| series.histogram(&[], &sums, NANOSECOND))?;
+    out.family(&families::FLUSH_DURATION, |series| series.histogram(&[], &sums, NANOSECONDS))?;
     let sums = all(threads, &thread::GROUPS, |one| one.groups.sums());
     out.family(&families::GROUP_SIZE, |series| series.histogram(&[], &sums, 1.0))
 }
@@ -239,8 +239,8 @@ struct Series<'a, 'b> {
     family: &'b Family,
 }
 
-/// Histograms count nanoseconds and show seconds.
-const NANOSECOND: f64 = 1e-9;
+/// Histograms of times count nanoseconds and show seconds: so many a second.
+const NANOSECONDS: f64 = 1e9;
 
 impl Series<'_, '_> {
     /// A counter, or a gauge that is never negative.
@@ -256,11 +256,11 @@ impl Series<'_, '_> {
         self.encode(labels, |encoder| encoder.encode_gauge(&value))
     }
 
-    fn histogram<const N: usize>(&mut self, labels: &[&str], sums: &Sums<N>, unit: f64) -> fmt::Result {
-        let bounded = sums.buckets.iter().map(|(bound, count)| (scaled(*bound, unit), *count));
+    fn histogram<const N: usize>(&mut self, labels: &[&str], sums: &Sums<N>, parts: f64) -> fmt::Result {
+        let bounded = sums.buckets.iter().map(|(bound, count)| (scaled(*bound, parts), *count));
         let buckets: Vec<(f64, u64)> = bounded.chain([(f64::INFINITY, sums.beyond)]).collect();
         self.encode(labels, |encoder| {
-            encoder.encode_histogram::<NoLabelSet>(scaled(sums.sum, unit), sums.count(), &buckets, None)
+            encoder.encode_histogram::<NoLabelSet>(scaled(sums.sum, parts), sums.count(), &buckets, None)
         })
     }
 
@@ -277,10 +277,10 @@ impl Series<'_, '_> {
     }
 }
 
-/// A whole number in its base unit. Divided rather than multiplied, so that 1 us is 0.000001 and not a little less.
+/// A whole number in its base unit, of which `parts` make one. Divided, so that 1 us is 0.000001 and not a little less.
 #[expect(clippy::cast_precision_loss, reason = "a sum above 2^53 may be rounded")]
-fn scaled(value: u64, unit: f64) -> f64 {
-    value as f64 / unit.recip()
+fn scaled(value: u64, parts: f64) -> f64 {
+    value as f64 / parts
 }
 
 struct Labels<'a> {

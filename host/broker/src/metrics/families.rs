@@ -103,7 +103,8 @@ families! {
         "Partitions' parts of Produce requests that were refused, by the contract's reason; a module's own is other.";
     MODULE_FAILURES = Counter "verbatim_module_failures_total" ["kind"]
         "Failures of a module: trap, deadline, memory, invariant, start; poisoned is a part refused because of three before.";
-    JUDGING_DURATION = Histogram "verbatim_judging_duration_seconds" [] "Time of one call of a module.";
+    JUDGING_DURATION = Histogram "verbatim_judging_duration_seconds" []
+        "Time from taking a partition's part of a Produce request until its module's verdict.";
     BATCHES_PER_CALL = Histogram "verbatim_batches_per_call" [] "Batches that one call of a module judged.";
     QUEUE_WAIT = Histogram "verbatim_append_queue_wait_seconds" []
         "Time that a partition's part of a Produce request waited for its append thread.";

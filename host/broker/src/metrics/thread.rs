@@ -95,20 +95,18 @@ impl ThreadMetrics {
         }
     }
 
-    /// A part of a request that was queued then is taken now.
-    pub(crate) fn taken(&self, id: PartitionId, queued: Instant) {
+    /// A part of a request that was queued then is taken now; when that is.
+    pub(crate) fn taken(&self, id: PartitionId, queued: Instant) -> Instant {
         let now = Instant::now();
         self.queue_wait.record(nanoseconds(now.saturating_duration_since(queued)));
         self.duty.begin(Work::Produce(id), now);
+        now
     }
 
-    /// A module is called for so many batches.
-    pub(crate) fn judged<T>(&self, batches: usize, call: impl FnOnce() -> T) -> T {
-        let since = Instant::now();
-        let verdict = call();
+    /// A module judged so many batches. Asking for the time costs more than counting, so `since` is when they were taken.
+    pub(crate) fn judged(&self, batches: usize, since: Instant) {
         self.judging.record(nanoseconds(since.elapsed()));
         self.batches_per_call.record(wide(batches));
-        verdict
     }
 
     /// A partition is flushed.

@@ -10,7 +10,7 @@ use verbatim_policy::ExactMirroring;
 use crate::support::{Host, batch, order, told};
 
 /// Judges that trap on every batch that contains the word `trap`.
-struct Trapping(NativeJudges<ExactMirroring>);
+pub(crate) struct Trapping(pub(crate) NativeJudges<ExactMirroring>);
 
 struct TrappingJudge(Box<dyn Judge<OwnPartition>>);
 

@@ -7,6 +7,7 @@ mod exact;
 mod failures;
 mod heads;
 mod hostile;
+mod metrics;
 mod operations;
 mod peers;
 mod power_loss;

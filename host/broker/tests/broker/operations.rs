@@ -1,9 +1,10 @@
-//! docs/OPERATIONS.md says what the code does: its tables of properties and wire support are made from the code, its table of
-//! errors is compared with it row by row. With `VERBATIM_UPDATE_DOCS=1` the tables that differ are written anew.
+//! docs/OPERATIONS.md says what the code does: its tables of properties, metrics and wire support are made from the code, its
+//! table of errors is compared with it row by row. With `VERBATIM_UPDATE_DOCS=1` the tables that differ are written anew.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use verbatim_broker::metrics::{FAMILIES, Family};
 use verbatim_broker::properties::{Change, PROPERTIES, Property};
 use verbatim_wire::messages;
 use verbatim_wire::{APIS, ApiKey, ErrorCode};
@@ -44,6 +45,8 @@ fn tables_are_what_the_code_says() {
     let properties = "| property | type | default | acted on | change | meaning |";
     replace_table(&mut text, "properties", properties, PROPERTIES.iter().map(property_row));
     replace_table(&mut text, "wire", "| API | versions | left out |", APIS.iter().map(api_row));
+    let metrics = "| metric | type | unit | labels | meaning |";
+    replace_table(&mut text, "metrics", metrics, FAMILIES.iter().map(metric_row));
     replace_table(&mut text, "not served", "| not served | APIs | why |", NOT_SERVED.iter().map(reason_row));
     if std::env::var_os("VERBATIM_UPDATE_DOCS").is_some() {
         if text != before {
@@ -115,6 +118,12 @@ fn property_row(property: &Property) -> String {
     let acted_on = if property.acted_on { "yes" } else { "no" };
     let (name, kind, doc) = (property.name, property.type_name(), property.doc);
     format!("| `{name}` | {kind}: {} | {default} | {acted_on} | {change} | {doc} |", property.expectation())
+}
+
+fn metric_row(family: &Family) -> String {
+    let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let (unit, labels) = (or_dash(family.unit().to_owned()), or_dash(family.labels.join(", ")));
+    format!("| `{}` | {} | {unit} | {labels} | {} |", family.name, family.kind.name(), family.help)
 }
 
 fn error_start(code: ErrorCode) -> String {

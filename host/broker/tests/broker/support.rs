@@ -77,6 +77,23 @@ impl Host {
         Self { folder, io, judges, broker, client }
     }
 
+    /// With everything of one's own, until it is restarted.
+    pub(crate) async fn with_all(
+        io: Arc<dyn Io>,
+        judges: Arc<dyn Judges>,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = config(folder.path().join("data"));
+        change(&mut config);
+        let (broker, client) = start_on(Arc::clone(&io), config, Arc::clone(&judges)).await;
+        Self { folder, io, judges, broker, client }
+    }
+
+    pub(crate) fn broker(&self) -> &Broker {
+        &self.broker
+    }
+
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
