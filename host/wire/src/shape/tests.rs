@@ -1,4 +1,10 @@
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "tests"
+)]
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages as m;
@@ -173,6 +179,19 @@ fn refusals_name_the_field_and_the_problem() {
     let error = request::check_body(shape_of_request(ApiKey::Metadata), 0, &[0, 0, 0, 2, 0, 0, 0, 0], few)
         .unwrap_err();
     assert_eq!(error.problem, Problem::TooMany { limit: 1 });
+}
+
+/// A list of topics that is null, in four bytes: auto creation and authorized operations are what stands behind the first.
+#[test]
+fn what_librdkafka_leaves_over_when_it_asks_for_every_topic_is_forgiven() {
+    let null_list_and_the_rest = [0, 0, 0, 0, 1, 0, 0];
+    let metadata = [&[0, 3, 0, 13, 0, 0, 0, 7, 0xff, 0xff, 0][..], &null_list_and_the_rest].concat();
+    let decoded = request::decode(&Bytes::from(metadata), Limits::REQUEST).unwrap();
+    let crate::api::Request::Metadata(asked) = decoded.request else { panic!("{:?}", decoded.head) };
+    assert_eq!((asked.topics, asked.allow_auto_topic_creation), (None, false));
+    let cluster = [&[0, 60, 0, 0, 0, 0, 0, 7, 0xff, 0xff, 0][..], &[0, 0, 0]].concat();
+    let error = request::decode(&Bytes::from(cluster), Limits::REQUEST).unwrap_err();
+    assert!(error.to_string().contains("1 bytes left over"), "{error}");
 }
 
 /// A known tag's content is read by the decoder without regard to its size, so the walk must hold it to that.
