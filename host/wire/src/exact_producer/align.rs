@@ -6,7 +6,7 @@
 use std::future::Future;
 
 /// An answer of OffsetForLeaderEpoch: the largest epoch at or below the one asked for, and where it ends.
-/// (-1, -1) if nothing so old is known, or the epoch asked for is newer than all that are.
+/// (-1, -1) if there are no epochs, or the one asked for is above the leader's (R42).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EpochEnd {
     /// The epoch.
@@ -62,7 +62,7 @@ pub enum Aligned {
 /// Why source and copy cannot be aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Apart {
-    /// The source knows no epoch as old as the copy's.
+    /// The source has no epochs, or its leader's is below the copy's last one.
     UnknownToSource,
     /// Everything that the copy holds is another history than the source's.
     NothingInCommon,
