@@ -82,11 +82,12 @@ pub(crate) fn apply(log: &mut Log, commit: &Commit<'_>) -> Result<(), ApplyError
     }
     let rolled = log.segments.len() != mark.count
         || !log.segments.last().is_some_and(|last| Arc::ptr_eq(last, &mark.last));
-    if rolled {
+    let relists = rolled || plan.start.is_some();
+    if relists {
         log.relist();
     }
     log.publish();
-    if rolled || plan.start.is_some() {
+    if relists {
         log.tidy();
     }
     Ok(())

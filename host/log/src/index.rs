@@ -1,13 +1,14 @@
 //! The offset and the time index of a segment, in Kafka's formats.
 //!
 //! The last segment's indexes live in memory, where a start rebuilds them from its scan; they are written when a segment
-//! is sealed or the log is closed. Those of sealed segments are looked up in their files.
+//! is sealed or the log is closed. Those of sealed segments are looked up in their files, which are opened for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::checked::write_file;
 use crate::io::read_full;
+use crate::parked::Parked;
 use crate::walk::Stored;
 use crate::{File, Io, LogError};
 
@@ -216,15 +217,17 @@ impl Growing {
 impl Sealed {
     /// The indexes of a sealed segment of `log_len` bytes; `None` where the files are missing or do not fit it.
     pub(crate) fn open(
-        io: &dyn Io,
+        io: &Arc<dyn Io>,
         offsets: &Path,
         times: &Path,
         log_len: u64,
     ) -> Result<Option<Self>, LogError> {
-        let Some((offset_file, offset_count)) = open_entries(io, offsets, OFFSET_ENTRY_LEN)? else {
+        let Some((offset_file, offset_count)) = open_entries(&**io, offsets, OFFSET_ENTRY_LEN)? else {
             return Ok(None);
         };
-        let Some((time_file, time_count)) = open_entries(io, times, TIME_ENTRY_LEN)? else { return Ok(None) };
+        let Some((time_file, time_count)) = open_entries(&**io, times, TIME_ENTRY_LEN)? else {
+            return Ok(None);
+        };
         let mut sealed = Self {
             offsets: offset_file,
             offsets_path: offsets.to_owned(),
@@ -243,6 +246,7 @@ impl Sealed {
         if let Some(last) = time_count.checked_sub(1) {
             sealed.latest = Some(sealed.time_entry(last)?);
         }
+        (sealed.offsets, sealed.times) = (Parked::park(io, offsets), Parked::park(io, times));
         Ok(Some(sealed))
     }
 

@@ -24,6 +24,7 @@ mod index;
 mod io;
 mod log;
 mod open;
+mod parked;
 mod producers;
 mod reader;
 mod retain;

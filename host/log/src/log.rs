@@ -43,6 +43,8 @@ pub struct Log {
     pub(crate) segments: Vec<Arc<Segment>>,
     /// `segments` as it is published.
     listed: Arc<[Arc<Segment>]>,
+    /// As [`Published::largest`].
+    largest: Arc<[i64]>,
     /// Bases of segments that were never used, to be removed after the commit.
     pub(crate) unused: Vec<i64>,
     pub(crate) producers: Producers,
@@ -301,8 +303,13 @@ impl Log {
             offline: None,
         };
         let segments_seen = Arc::clone(&listed);
-        let published =
-            Published { view: Arc::new(view), generation: 0, segments: segments_seen, last_length: 0 };
+        let published = Published {
+            view: Arc::new(view),
+            generation: 0,
+            segments: segments_seen,
+            largest: [].into(),
+            last_length: 0,
+        };
         let mut log = Self {
             io,
             folder: folder.to_owned(),
@@ -311,6 +318,7 @@ impl Log {
             source,
             segments,
             listed,
+            largest: [].into(),
             unused: Vec::new(),
             producers,
             end,
@@ -320,6 +328,7 @@ impl Log {
             offline: None,
             shared: Arc::new(ArcSwap::from_pointee(published)),
         };
+        log.relist();
         log.publish();
         log
     }
@@ -347,13 +356,20 @@ impl Log {
             view: Arc::new(view),
             generation: self.generation,
             segments: Arc::clone(&self.listed),
+            largest: Arc::clone(&self.largest),
             last_length,
         }));
     }
 
-    /// The list of segments changed.
+    /// The list of segments or the start changed. Readers are not shown what lies below the start: its files go.
     pub(crate) fn relist(&mut self) {
-        self.listed = self.segments.as_slice().into();
+        self.listed = self.segments.get(self.dead_count()..).unwrap_or_default().into();
+        let sealed = self.listed.iter().take(self.listed.len().saturating_sub(1));
+        let running = sealed.scan(-1_i64, |largest, segment| {
+            *largest = segment.latest().map_or(*largest, |(latest, _)| latest.max(*largest));
+            Some(*largest)
+        });
+        self.largest = running.collect();
     }
 
     /// Replaces the durable facts. A failure is undone on the disk too, or takes the partition offline.

@@ -7,6 +7,7 @@ use crate::checked::{remove_file, sync_parent};
 use crate::facts::{self, Facts};
 use crate::index::{Growing, Sealed};
 use crate::log::{Log, Recovery};
+use crate::parked::Parked;
 use crate::producers::Producers;
 use crate::segment::{self, Index, Names, Segment};
 use crate::source::SourceFile;
@@ -72,10 +73,16 @@ pub(crate) fn open(folder: &Path, config: Config, io: Arc<dyn Io>) -> Result<(Lo
         cut::cut_files(&*io, folder, to, 0)?;
     }
     let mut facts = facts;
-    let mut stored = open_segments(&*io, folder, &config)?;
+    let closed = facts.checkpoint.is_some();
+    let mut stored = open_segments(&io, folder, &config, closed)?;
     let tail = match clean_tail(&*io, folder, &facts, &stored)? {
         Some(tail) => tail,
-        None => scanned_tail(&*io, folder, &config, &mut facts, &mut stored)?,
+        None => {
+            if closed {
+                stored = open_segments(&io, folder, &config, false)?;
+            }
+            scanned_tail(&*io, folder, &config, &mut facts, &mut stored)?
+        }
     };
     let (exact, promoted) = (config.exact && facts.exact, config.exact && !facts.exact);
     let end = tail.end.max(facts.end).max(facts.start);
@@ -121,27 +128,29 @@ pub(crate) fn open_file(io: &dyn Io, path: &Path) -> Result<(Arc<dyn crate::File
     Ok((file, length))
 }
 
-/// All segments with batches; those before the last are checked against their indexes and neighbours.
-fn open_segments(io: &dyn Io, folder: &Path, config: &Config) -> Result<Stored, LogError> {
+/// All segments with batches; those before the last are checked against their indexes and, unless the log was closed
+/// cleanly, against their neighbours.
+fn open_segments(io: &Arc<dyn Io>, folder: &Path, config: &Config, closed: bool) -> Result<Stored, LogError> {
     let mut stored = Stored { segments: Vec::new(), sealed_end: i64::MIN };
-    for base in segment::list(io, folder)? {
+    for base in segment::list(&**io, folder)? {
         let names = Names::new(folder, base);
-        let (file, length) = open_file(io, &names.log)?;
+        let (_, length) = open_file(&**io, &names.log)?;
         if length == 0 {
             // Only a sealed segment has an index file; others that are empty were never used.
             if io.open_read(&names.offsets).is_ok() {
                 return Err(LogError::corrupt(&names.log, 0, "a sealed segment is empty"));
             }
-            remove_segment(io, &names)?;
+            remove_segment(&**io, &names)?;
             continue;
         }
-        stored.segments.push(Arc::new(Segment::new(
-            names,
-            base,
-            file,
-            length,
-            Index::Growing(Growing::default()),
-        )));
+        let file = Parked::park(io, &names.log);
+        let index = Index::Growing(Growing::default());
+        stored.segments.push(Arc::new(Segment::new(names, base, file, length, index)));
+    }
+    if let Some(last) = stored.segments.last_mut() {
+        let (file, length) = open_file(&**io, &last.names.log)?;
+        let index = Index::Growing(Growing::default());
+        *last = Arc::new(Segment::new(last.names.clone(), last.base, file, length, index));
     }
     let last = stored.segments.len().saturating_sub(1);
     for (index, segment) in stored.segments.iter().enumerate() {
@@ -150,14 +159,15 @@ fn open_segments(io: &dyn Io, folder: &Path, config: &Config) -> Result<Stored, 
             return Err(LogError::corrupt(&segment.names.log, 0, detail));
         }
         if index < last {
-            stored.sealed_end = open_sealed(io, segment, config)?;
+            stored.sealed_end = open_sealed(io, segment, config, closed)?;
         }
     }
     Ok(stored)
 }
 
-/// Loads a sealed segment's indexes, or makes them anew; the offset after its last batch.
-fn open_sealed(io: &dyn Io, segment: &Segment, config: &Config) -> Result<i64, LogError> {
+/// Loads a sealed segment's indexes, or makes them anew; the offset after its last batch, which is not looked for if the
+/// log was closed cleanly.
+fn open_sealed(io: &Arc<dyn Io>, segment: &Segment, config: &Config, closed: bool) -> Result<i64, LogError> {
     let (names, length) = (&segment.names, segment.length());
     let mut sealed = Sealed::open(io, &names.offsets, &names.times, length)?;
     if sealed.is_none() {
@@ -165,18 +175,20 @@ fn open_sealed(io: &dyn Io, segment: &Segment, config: &Config) -> Result<i64, L
         if let Some(bad) = found.bad {
             return Err(LogError::corrupt(&names.log, found.length, bad.detail));
         }
-        found.index.write(io, &names.offsets, &names.times)?;
+        found.index.write(&**io, &names.offsets, &names.times)?;
         sealed = Sealed::open(io, &names.offsets, &names.times, length)?;
     }
     let sealed =
         sealed.ok_or_else(|| LogError::corrupt(&names.offsets, 0, "the index does not fit its segment"))?;
-    let mut walk = segment.walk(sealed.last_position()?, length, SMALL_WINDOW);
     let mut end = segment.base;
-    while let Some(stored) = walk.next_batch()? {
-        end = stored.next_offset();
+    if !closed {
+        let mut walk = segment.walk(sealed.last_position()?, length, SMALL_WINDOW);
+        while let Some(stored) = walk.next_batch()? {
+            end = stored.next_offset();
+        }
     }
     *segment.index_mut() = Index::Sealed(sealed);
-    *segment.aborted_mut() = aborted::read(io, &names.aborted)?;
+    *segment.aborted_mut() = aborted::read(&**io, &names.aborted)?;
     Ok(end)
 }
 

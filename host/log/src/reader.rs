@@ -138,7 +138,8 @@ impl LogReader {
     ) -> Result<Option<TimestampHit>, LogError> {
         self.consistent(|published| {
             let search = Search { published, bound, inflate };
-            for (index, segment) in published.segments.iter().enumerate() {
+            let first = published.first_reaching(timestamp);
+            for (index, segment) in published.segments.iter().enumerate().skip(first) {
                 if segment.latest().is_some_and(|(latest, _)| latest >= timestamp) {
                     let from = segment.offset_near_time(timestamp)?.max(published.view.start);
                     if let Some(hit) = search.first(index, from, timestamp)? {
@@ -181,12 +182,15 @@ impl LogReader {
         })
     }
 
-    /// Runs a read again until no cut came in between.
+    /// Runs a read again until no cut came in between, and it did not fail beside a start that moved.
     fn consistent<T, E>(&self, read: impl Fn(&Published) -> Result<T, E>) -> Result<T, E> {
         loop {
             let published: Guard<Arc<Published>> = self.shared.load();
             let result = read(&published);
-            if self.shared.load().generation == published.generation {
+            let now = self.shared.load();
+            // Retention may have removed a file that was to be read; then the start has moved on.
+            let overtaken = result.is_err() && now.view.start > published.view.start;
+            if now.generation == published.generation && !overtaken {
                 return result;
             }
         }

@@ -8,7 +8,7 @@ use crate::checked::remove_file;
 use crate::index::Sealed;
 use crate::log::Log;
 use crate::open::{create_segment, remove_segment};
-use crate::segment::{self, Index, Names, Segment};
+use crate::segment::{self, Names};
 use crate::{LogError, snapshot};
 
 impl Log {
@@ -45,12 +45,9 @@ impl Log {
     /// After a commit, and after readers were shown it: sealed segments give their indexes back to the disk, segments that
     /// are not used any more go. A failure is left to the next commit or start.
     pub(crate) fn tidy(&mut self) {
-        for segment in self.segments.iter().rev().skip(1).take_while(|segment| segment.is_growing()) {
-            self.give_back_index(segment);
-        }
-        let before = self.segments.len();
+        let (before, sealed) = (self.segments.len(), self.seal());
         let deleted = self.delete_dead();
-        if self.segments.len() != before {
+        if sealed || self.segments.len() != before {
             self.relist();
             self.publish();
         }
@@ -111,12 +108,20 @@ impl Log {
         Ok(())
     }
 
-    fn give_back_index(&self, segment: &Arc<Segment>) {
-        let names = &segment.names;
-        match Sealed::open(&*self.io, &names.offsets, &names.times, segment.length()) {
-            Ok(Some(sealed)) => *segment.index_mut() = Index::Sealed(sealed),
-            Ok(None) => tracing::warn!(file = %names.offsets.display(), "an index does not fit its segment"),
-            Err(error) => tracing::warn!(%error, "an index stays in memory"),
+    /// Segments before the last that were growing give their files back; whether there were any.
+    fn seal(&mut self) -> bool {
+        let mut any = false;
+        for segment in self.segments.iter_mut().rev().skip(1).take_while(|segment| segment.is_growing()) {
+            let names = &segment.names;
+            match Sealed::open(&self.io, &names.offsets, &names.times, segment.length()) {
+                Ok(Some(sealed)) => *segment = Arc::new(segment.sealed(&self.io, sealed)),
+                Ok(None) => {
+                    tracing::warn!(file = %names.offsets.display(), "an index does not fit its segment")
+                }
+                Err(error) => tracing::warn!(%error, "an index stays in memory"),
+            }
+            any = true;
         }
+        any
     }
 }

@@ -8,6 +8,7 @@ use verbatim_batch::HEADER_LEN;
 
 use crate::checked::remove_file;
 use crate::index::{Growing, Sealed, TimeEntry, relative};
+use crate::parked::Parked;
 use crate::walk::{SMALL_WINDOW, Step, Stored, Walk};
 use crate::{AbortedTransaction, File, Io, LogError};
 
@@ -53,6 +54,14 @@ impl Segment {
     pub(crate) fn new(names: Names, base: i64, file: Arc<dyn File>, length: u64, index: Index) -> Self {
         let (length, index) = (AtomicU64::new(length), RwLock::new(index));
         Self { base, names, file, length, index, aborted: RwLock::new(Vec::new()) }
+    }
+
+    /// The same segment, to which nothing is added any more.
+    pub(crate) fn sealed(&self, io: &Arc<dyn Io>, index: Sealed) -> Self {
+        let file = Parked::park(io, &self.names.log);
+        let sealed = Self::new(self.names.clone(), self.base, file, self.length(), Index::Sealed(index));
+        sealed.aborted_mut().clone_from(&self.aborted());
+        sealed
     }
 
     /// Bytes written; those of the last segment also count batches that are not published yet.

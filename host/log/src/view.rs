@@ -50,6 +50,8 @@ pub(crate) struct Published {
     pub(crate) generation: u64,
     /// In offset order.
     pub(crate) segments: Arc<[Arc<Segment>]>,
+    /// For each segment but the last, the largest timestamp up to its end.
+    pub(crate) largest: Arc<[i64]>,
     /// Bytes of the last segment that belong to this view.
     pub(crate) last_length: u64,
 }
@@ -59,6 +61,11 @@ impl Published {
     pub(crate) fn limit(&self, index: usize) -> u64 {
         let last = index.saturating_add(1) == self.segments.len();
         if last { self.last_length } else { self.segments.get(index).map_or(0, |segment| segment.length()) }
+    }
+
+    /// The first segment that may hold a record of that timestamp or later; the last if no other does.
+    pub(crate) fn first_reaching(&self, timestamp: i64) -> usize {
+        self.largest.partition_point(|largest| *largest < timestamp)
     }
 
     /// The segment that holds `offset` if any does: the last that begins at or before it, else the first.

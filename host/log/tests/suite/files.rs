@@ -7,9 +7,9 @@ use std::sync::Arc;
 use verbatim_contract::EpochEntry;
 use verbatim_log::dump::Dump;
 use verbatim_log::folder::{DataFolder, atomic_replace, read_checked, remove_partition};
-use verbatim_log::{Commit, Config, DiskIo, Log, LogError};
+use verbatim_log::{Commit, Config, DiskIo, Log, LogError, Reason, Removed, RemovedSegment, Retention};
 
-use crate::batches::{placed, plain};
+use crate::batches::{placed, plain, plain_at};
 use crate::cases::{append, exact};
 
 fn disk() -> Arc<DiskIo> {
@@ -124,4 +124,44 @@ fn a_dump_lists_what_is_stored_and_what_is_damaged() {
         matches!(&listed[1], Err(LogError::Corrupt { position, .. }) if *position == batches[0].len() as u64)
     );
     assert_eq!(listed[2].as_ref().unwrap().header.base_offset, 20, "the walk goes on with the next segment");
+}
+
+#[test]
+fn without_timestamps_a_segment_is_as_old_as_its_file() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("topic-0");
+    let batch = |base| plain_at(base, 0, 2, -1);
+    let length = batch(0).len() as u64;
+    let config = Config { exact: false, segment_bytes: 2 * length as u32, ..exact() };
+    let mut log = Log::create(&folder, config.clone(), disk()).unwrap();
+    append(&mut log, &(0..3).map(|index| batch(2 * index)).collect::<Vec<_>>());
+    log.flush().unwrap();
+    let written = |base: i64, ms: u64| {
+        let file = fs::File::options().write(true).open(folder.join(format!("{base:020}.log"))).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms)).unwrap();
+    };
+    written(0, 5_000);
+    written(4, 9_000);
+    let retention = Retention { bytes: None, ms: Some(1_000), segments_max: 10 };
+    assert_eq!(log.retain(6_000, &retention).unwrap(), Removed { start: 0, ..Removed::default() });
+    let removed = log.retain(6_001, &retention).unwrap();
+    let (bytes, reason) = (2 * length, Reason::Time);
+    let first = RemovedSegment { base: 0, bytes, largest_timestamp: 5_000, reason };
+    assert_eq!(removed, Removed { segments: vec![first], start: 4, more: false });
+    assert_eq!(removed.bytes(), bytes);
+    // By the wall clock a segment without timestamps is rolled, too; after a restart it counts from the last write.
+    log.close().unwrap();
+    written(4, 9_000);
+    let (mut log, _) = Log::open(&folder, Config { segment_ms: 1_000, ..config }, disk()).unwrap();
+    let mut add = |base, now_ms| {
+        let batch = plain_at(base, 1, 2, -1);
+        let (batches, now_ms) = ([placed(&batch)], Some(now_ms));
+        log.apply(&Commit { batches: &batches, now_ms, ..Commit::default() }).unwrap();
+    };
+    let is_there = |base: i64| folder.join(format!("{base:020}.log")).exists();
+    add(6, 10_000);
+    assert!(is_there(4) && !is_there(6));
+    add(8, 10_000);
+    add(10, 11_001);
+    assert!(is_there(8) && is_there(10), "there was room for it");
 }

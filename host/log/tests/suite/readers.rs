@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use verbatim_batch::{Attributes, Batch, BatchBuilder, Codec, NewRecord, frames};
 use verbatim_contract::EpochAnswer;
-use verbatim_log::{Commit, Config, Log, LogReader, ReadError, SourcePosition, TimestampHit};
+use verbatim_log::{Commit, Config, Log, LogReader, ReadError, Retention, SourcePosition, TimestampHit};
 
 use crate::batches::{placed, plain};
 use crate::cases::{append, create, exact};
@@ -184,4 +184,63 @@ fn a_read_never_mixes_two_histories() {
             assert!(thread.join().unwrap() > 0);
         }
     });
+}
+
+/// Reads from places all over the log: whole batches of what was asked for, or the answer that it is gone.
+fn read_beside_retention(reader: &LogReader, done: &AtomicBool, seed: i64) -> (u64, u64) {
+    let (mut whole, mut gone, mut at) = (0, 0, seed);
+    while !done.load(Ordering::Relaxed) {
+        let view = reader.view();
+        at = (at * 31 + 7) % 1_009;
+        // Mostly near the start, where segments are being removed.
+        let offset = view.start + at % (view.end - view.start + 1).clamp(1, 40) - 2;
+        match reader.read(offset, 500, view.end, true) {
+            Ok(fetched) => {
+                for frame in frames(&fetched.bytes) {
+                    let base = frame.header().unwrap().base_offset;
+                    assert_eq!(frame.bytes(), plain(base, 0, 2), "offset {offset}");
+                    whole += 1;
+                }
+            }
+            Err(ReadError::OutOfRange { start, .. }) => {
+                assert!(offset < start, "{offset} is not below {start}");
+                gone += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        let hit = reader.offset_for_timestamp(1_000 + offset.max(0), view.end, &no_codec).unwrap();
+        assert!(hit.is_none_or(|hit| hit.offset >= offset && hit.timestamp == 1_000 + hit.offset));
+    }
+    (whole, gone)
+}
+
+#[test]
+fn a_read_beside_retention_is_whole_or_out_of_range() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config { exact: false, segment_bytes: 400, index_interval_bytes: 100, ..exact() };
+    let mut log = Log::create(&folder.path().join("t-0"), config, Arc::new(verbatim_log::DiskIo)).unwrap();
+    let done = AtomicBool::new(false);
+    let readers = [log.reader(), log.reader()];
+    let retention = Retention { bytes: Some(3_000), ms: None, segments_max: 3 };
+    std::thread::scope(|scope| {
+        let done = &done;
+        let threads: Vec<_> = readers
+            .iter()
+            .zip([3, 500])
+            .map(|(reader, seed)| scope.spawn(move || read_beside_retention(reader, done, seed)))
+            .collect();
+        for turn in 0..400 {
+            append(&mut log, &[plain(2 * turn, 0, 2)]);
+            log.flush().unwrap();
+            if turn % 5 == 0 {
+                log.retain(0, &retention).unwrap();
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        for thread in threads {
+            let (whole, gone) = thread.join().unwrap();
+            assert!(whole > 0 && gone > 0, "{whole} batches, {gone} times out of range");
+        }
+    });
+    assert!(log.position().start > 600);
 }
