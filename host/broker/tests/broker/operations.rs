@@ -138,7 +138,7 @@ fn operations() -> std::path::PathBuf {
 /// Where the table behind a mark stands in the text, heading and rule included.
 fn table(text: &str, mark: &str) -> std::ops::Range<usize> {
     let mark = format!("<!-- {mark} -->\n\n");
-    let start = text.find(&mark).unwrap_or_else(|| panic!("no {mark}")) + mark.len();
+    let start = text.find(&mark).unwrap() + mark.len();
     let lines = text[start..].split_inclusive('\n').take_while(|line| line.starts_with('|'));
     start..start + lines.map(str::len).sum::<usize>()
 }
