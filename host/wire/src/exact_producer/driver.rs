@@ -25,6 +25,9 @@ use super::write::{Call, Found, Target};
 use super::{Config, ExactError};
 use crate::client::{ClientError, Connection};
 
+/// Partitions in one request at most; a host bounds what a request may hold in all.
+const PARTITIONS_MAX: usize = 1_000;
+
 /// A partition's number within its producer.
 pub(super) type LaneId = u64;
 
@@ -303,8 +306,9 @@ impl Driver {
         let Ok(pause @ 1..) = u64::try_from(throttle_ms) else { return };
         if !self.throttled {
             self.throttled = true;
+            let pause = Duration::from_millis(pause).min(self.config.client.answer_max);
             self.tasks.spawn(async move {
-                sleep(Duration::from_millis(pause)).await;
+                sleep(pause).await;
                 Event::Unthrottled
             });
         }
@@ -359,7 +363,8 @@ impl Driver {
                 continue;
             };
             bytes = bytes.saturating_add(size);
-            if !parts.is_empty() && bytes > self.config.request_bytes_max {
+            let full = bytes > self.config.request_bytes_max || parts.len() >= PARTITIONS_MAX;
+            if !parts.is_empty() && full {
                 break;
             }
             self.serial = self.serial.saturating_add(1);

@@ -11,7 +11,7 @@ use crate::error::{ErrorCode, describe};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExactError {
     /// The partition's end or last epoch is not what these writes can have left (error 1, R22), or nothing was said yet
-    /// about where to begin. Compare with the source ([`align`](super::align)), then resume.
+    /// about where to begin. Compare with the source ([`align()`](super::align())), then resume.
     #[error(
         "the partition ends at {} with last epoch {}, which is not where these writes go on", .found.end, .found.last_epoch
     )]
@@ -102,7 +102,7 @@ pub enum ExactError {
 pub enum Advice {
     /// Resume later: it may pass.
     Retry,
-    /// Ask source and copy where they part, then resume or truncate: [`align`](super::align).
+    /// Ask source and copy where they part, then resume or truncate: [`align()`](super::align()).
     Realign,
     /// Stop; compare source and copy; someone decides.
     Stop,

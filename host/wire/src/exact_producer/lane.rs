@@ -161,10 +161,8 @@ impl Lane {
     /// Asks for a new position, once nothing is unsettled. True if a check is wanted at once.
     pub(super) fn resume(&mut self, purpose: Purpose) -> bool {
         self.resume = Some(purpose);
-        if self.has_work() || self.is_checking() {
-            return false;
-        }
-        self.idle()
+        let begun = matches!(self.state, State::Checking(Purpose::Open(_) | Purpose::Resume { .. }));
+        !self.has_work() && !begun && self.idle()
     }
 
     /// The bytes of the piece that could be sent now.

@@ -173,3 +173,19 @@ async fn ends_and_the_sources_position_are_declared_without_data() {
     open.write(write(9, &[batch(12, 4, 1, "a")], at(30, 5))).await.unwrap().await.unwrap();
     assert_eq!(model.log(0).end, 13);
 }
+
+#[tokio::test]
+async fn an_idle_partition_without_a_connection_can_be_resumed() {
+    let (address, _model) = Model::new(2).with_faults(|_, _| Fault::CutBefore).serve().await;
+    let mut config = config(address);
+    config.retry.attempts_max = 0;
+    let producer = ExactProducer::start(config);
+    let mut idle = producer.open(Target::new(TOPIC, 0)).await.unwrap();
+    let mut busy = producer.open(Target::new(TOPIC, 1)).await.unwrap();
+    idle.resume_at(0, -1).await.unwrap();
+    busy.resume_at(0, -1).await.unwrap();
+    let written = busy.write(write(0, &[batch(0, 0, 1, "a")], at(1, 0))).await.unwrap().await;
+    assert!(matches!(written, Err(ExactError::Unavailable { .. })), "{written:?}");
+    idle.resume_at(0, -1).await.unwrap();
+    assert!(matches!(idle.resume_at(1, 0).await, Err(ExactError::Realign { .. })));
+}
