@@ -52,8 +52,10 @@ struct Mark {
 pub(crate) fn apply(log: &mut Log, commit: &Commit<'_>) -> Result<(), ApplyError> {
     check_online(log)?;
     let plan = Plan::new(log, commit)?;
+    log.pay().map_err(|error| log.failure(None, error))?;
     if let Some(to) = commit.cut {
         cut::cut(log, to)?;
+        log.pay().map_err(|error| log.failure(commit.cut, error))?;
     }
     if plan.restarts {
         // A segment that begins below the end must not meet one that lies there.
@@ -104,7 +106,7 @@ pub(crate) fn promote(log: &mut Log, epoch_floor: i32) -> Result<i32, ApplyError
     let epoch = log.facts.shown_epoch.max(epoch_floor).max(last).checked_add(1).ok_or_else(invalid)?;
     let mut facts = Facts { exact: false, shown_epoch: epoch, ..log.facts.clone() };
     facts.epochs_mut().assign(epoch, log.end);
-    if let Err(source) = log.sync_last().and_then(|()| log.persist(facts)) {
+    if let Err(source) = log.pay().and_then(|()| log.sync_last()).and_then(|()| log.persist(facts)) {
         return Err(log.failure(None, source));
     }
     if let Err(error) = log.source.forget(&*log.io) {
@@ -397,7 +399,8 @@ impl Mark {
         } else {
             log.dirty |= self.dirty;
         }
-        log.persist(self.facts)
+        log.settle_facts(self.facts);
+        Ok(())
     }
 }
 

@@ -88,7 +88,7 @@ fn finish(log: &mut Log, to: i64, position: u64) -> Result<(), LogError> {
         log.roll(to)?;
     }
     log.dirty = false;
-    log.persist(Facts { cut: None, ..log.facts.clone() })?;
+    log.settle_facts(Facts { cut: None, ..log.facts.clone() });
     log.tidy();
     log.relist();
     log.publish();

@@ -38,6 +38,8 @@ pub struct Log {
     pub(crate) folder: PathBuf,
     pub(crate) config: Config,
     pub(crate) facts: Facts,
+    /// The facts' file says something else than `facts`: nothing may be written before it does not.
+    owed: bool,
     pub(crate) source: SourceFile,
     /// In offset order, never empty; the last one grows.
     pub(crate) segments: Vec<Arc<Segment>>,
@@ -315,6 +317,7 @@ impl Log {
             folder: folder.to_owned(),
             config,
             facts,
+            owed: false,
             source,
             segments,
             listed,
@@ -389,6 +392,26 @@ impl Log {
         let epochs_changed = self.facts.epochs != facts.epochs;
         self.facts = facts;
         if epochs_changed {
+            self.export_epochs();
+        }
+        Ok(())
+    }
+
+    /// Goes back to facts, or on to some that finish what was begun. If their file cannot be replaced now, as on a full
+    /// disk, that is owed; a start that finds the file as it is does no harm as long as nothing else is written.
+    pub(crate) fn settle_facts(&mut self, facts: Facts) {
+        self.owed |= facts != self.facts;
+        self.facts = facts;
+        if let Err(error) = self.pay() {
+            tracing::error!(folder = %self.folder.display(), %error, "the partition takes nothing until its facts can be written");
+        }
+    }
+
+    /// Replaces the file of the facts if that is owed.
+    pub(crate) fn pay(&mut self) -> Result<(), LogError> {
+        if self.owed {
+            self.facts.write(&*self.io, &self.folder)?;
+            self.owed = false;
             self.export_epochs();
         }
         Ok(())

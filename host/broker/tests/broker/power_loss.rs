@@ -7,7 +7,7 @@
 //! `VERBATIM_SOAK` makes ten times as many rounds.
 
 mod copy;
-mod peer;
+pub(crate) mod peer;
 mod plain;
 mod topics;
 
@@ -155,6 +155,7 @@ impl World {
 
     async fn broker(&self) -> Result<Broker, verbatim_broker::StartError> {
         let mut config = Config::new(PathBuf::from("/data"), ([127, 0, 0, 1], 0).into());
+        config.retention_check_interval = Duration::MAX;
         config.flush = self.flush;
         config.flush_interval = Duration::from_millis(3);
         config.append_threads = Some(2);

@@ -30,6 +30,9 @@ struct World {
     /// States that a crash may leave, oldest first. The first is durable, the one at `acked` was answered.
     chain: Vec<Model>,
     acked: usize,
+    /// Epochs of requests that failed since one went well. They may be in the facts as long as the old ones are owed, and a
+    /// crash leaves them, as one in the middle of the request does.
+    refused: Vec<Model>,
     hint: String,
 }
 
@@ -89,6 +92,7 @@ impl World {
             model,
             chain,
             acked: 0,
+            refused: Vec::new(),
             hint: format!("seed {seed}"),
         }
     }
@@ -134,6 +138,7 @@ impl World {
                     let model = steps[0].clone();
                     self.durable(model);
                 }
+                self.refused.extend(steps);
             }
             Err(ApplyError::Offline { .. }) => {
                 assert!(self.log.as_ref().unwrap().offline().is_some());
@@ -184,6 +189,7 @@ impl World {
         let declares = !request.entries.is_empty() || request.end.is_some() || request.start.is_some();
         self.chain.extend(steps);
         self.acked = self.chain.len() - 1;
+        self.refused.clear();
         self.model = last.clone();
         // Declared facts are durable with the answer, and what lies before them with them.
         if declares && (!request.entries.is_empty() || last.start != self.chain[0].start) {
@@ -260,6 +266,7 @@ impl World {
         let possible: Vec<_> = self
             .chain
             .iter()
+            .chain(&self.refused)
             .map(|state| self.recovered_epochs(state, &model, position.shown_epoch))
             .collect();
         let epochs = log.epochs().entries().to_vec();
@@ -272,6 +279,7 @@ impl World {
         model.shown_epoch = position.shown_epoch;
         model.high_watermark = model.end;
         self.log = Some(log);
+        self.refused.clear();
         self.durable(model);
         self.check_tidy(clean);
         self.model.check(self.log.as_ref().unwrap(), &self.hint);

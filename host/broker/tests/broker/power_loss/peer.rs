@@ -28,30 +28,30 @@ use crate::support::{Fetch, fetch_on, text, topic};
 
 type Told<T> = Result<T, ClientError>;
 
-pub(super) struct Peer(Connection);
+pub(crate) struct Peer(Connection);
 
 /// A batch as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stored {
-    pub(super) base: i64,
-    pub(super) next: i64,
-    pub(super) epoch: i32,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Stored {
+    pub(crate) base: i64,
+    pub(crate) next: i64,
+    pub(crate) epoch: i32,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Stored {
     /// What its checksum covers, which the host never changes.
-    pub(super) fn body(&self) -> &[u8] {
+    pub(crate) fn body(&self) -> &[u8] {
         &self.bytes[21..]
     }
 }
 
 impl Peer {
-    pub(super) async fn connect(address: SocketAddr) -> Self {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
         Self(Connection::connect(address, ClientConfig::default()).await.unwrap())
     }
 
-    pub(super) async fn produce(
+    pub(crate) async fn produce(
         &self,
         name: &str,
         batches: &[u8],
@@ -68,7 +68,7 @@ impl Peer {
     }
 
     /// Whole batches from an offset on, as many as come at once; the code where there is an error.
-    pub(super) async fn fetch(&self, name: &str, offset: i64) -> Result<Vec<Stored>, i16> {
+    pub(crate) async fn fetch(&self, name: &str, offset: i64) -> Result<Vec<Stored>, i16> {
         let ask = Fetch { wait_ms: 5, min_bytes: 1, ..Fetch::at(offset) };
         let part = fetch_on(&self.0, &[(name, ask)], ask).await.remove(0);
         if part.error_code != 0 {
@@ -89,7 +89,7 @@ impl Peer {
     }
 
     /// Everything from the start to the end.
-    pub(super) async fn fetch_all(&self, name: &str, start: i64, end: i64) -> Vec<Stored> {
+    pub(crate) async fn fetch_all(&self, name: &str, start: i64, end: i64) -> Vec<Stored> {
         let (mut all, mut at) = (Vec::new(), start);
         while at < end {
             let stored = self.fetch(name, at).await.unwrap();
@@ -101,7 +101,7 @@ impl Peer {
     }
 
     /// Offset and leader epoch by a timestamp kind: -1 the end, -2 the start.
-    pub(super) async fn list(&self, name: &str, timestamp: i64) -> Result<(i64, i32), i16> {
+    pub(crate) async fn list(&self, name: &str, timestamp: i64) -> Result<(i64, i32), i16> {
         let partition = ListOffsetsPartition::default().with_timestamp(timestamp);
         let asked = ListOffsetsTopic::default().with_name(topic(name)).with_partitions(vec![partition]);
         let request = ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![asked]);
@@ -110,7 +110,7 @@ impl Peer {
     }
 
     /// Epoch and end by OffsetForLeaderEpoch.
-    pub(super) async fn epoch_end(&self, name: &str, epoch: i32) -> (i32, i64) {
+    pub(crate) async fn epoch_end(&self, name: &str, epoch: i32) -> (i32, i64) {
         let partition = OffsetForLeaderPartition::default().with_leader_epoch(epoch);
         let asked = OffsetForLeaderTopic::default().with_topic(topic(name)).with_partitions(vec![partition]);
         let request =
@@ -120,14 +120,14 @@ impl Peer {
         (part.leader_epoch, part.end_offset)
     }
 
-    pub(super) async fn producer_id(&self) -> Result<i64, i16> {
+    pub(crate) async fn producer_id(&self) -> Result<i64, i16> {
         let request = InitProducerIdRequest::default().with_transactional_id(None);
         let answer = self.0.call(&request).await.unwrap();
         if answer.error_code == 0 { Ok(answer.producer_id.0) } else { Err(answer.error_code) }
     }
 
     /// The start afterwards.
-    pub(super) async fn delete_records(&self, name: &str, below: i64) -> Result<i64, i16> {
+    pub(crate) async fn delete_records(&self, name: &str, below: i64) -> Result<i64, i16> {
         let partition = DeleteRecordsPartition::default().with_offset(below);
         let asked = DeleteRecordsTopic::default().with_name(topic(name)).with_partitions(vec![partition]);
         let request = DeleteRecordsRequest::default().with_topics(vec![asked]);
@@ -135,7 +135,7 @@ impl Peer {
         if part.error_code == 0 { Ok(part.low_watermark) } else { Err(part.error_code) }
     }
 
-    pub(super) async fn create(&self, name: &str, count: i32, configs: &[(&str, &str)]) -> Told<i16> {
+    pub(crate) async fn create(&self, name: &str, count: i32, configs: &[(&str, &str)]) -> Told<i16> {
         let config = |(name, value): &(&str, &str)| {
             CreatableTopicConfig::default().with_name(text(name)).with_value(Some(text(value)))
         };
@@ -148,21 +148,25 @@ impl Peer {
         Ok(self.0.call(&request).await?.topics.remove(0).error_code)
     }
 
-    pub(super) async fn delete(&self, name: &str) -> Told<i16> {
+    /// Code and text.
+    pub(crate) async fn delete(&self, name: &str) -> Told<(i16, String)> {
         let deleted = DeleteTopicState::default().with_name(Some(topic(name)));
         let request =
             DeleteTopicsRequest::default().with_topics(vec![deleted]).with_topic_names(vec![topic(name)]);
-        Ok(self.0.call(&request).await?.responses.remove(0).error_code)
+        let answer = self.0.call(&request).await?.responses.remove(0);
+        Ok((answer.error_code, answer.error_message.unwrap_or_default().to_string()))
     }
 
-    pub(super) async fn grow(&self, name: &str, count: i32) -> Told<i16> {
+    /// Code and text.
+    pub(crate) async fn grow(&self, name: &str, count: i32) -> Told<(i16, String)> {
         let grown =
             CreatePartitionsTopic::default().with_name(topic(name)).with_count(count).with_assignments(None);
         let request = CreatePartitionsRequest::default().with_topics(vec![grown]);
-        Ok(self.0.call(&request).await?.results.remove(0).error_code)
+        let answer = self.0.call(&request).await?.results.remove(0);
+        Ok((answer.error_code, answer.error_message.unwrap_or_default().to_string()))
     }
 
-    pub(super) async fn alter(&self, name: &str, property: &str, value: &str) -> Told<i16> {
+    pub(crate) async fn alter(&self, name: &str, property: &str, value: &str) -> Told<i16> {
         let change = AlterableConfig::default().with_name(text(property)).with_value(Some(text(value)));
         let resource = AlterConfigsResource::default()
             .with_resource_type(2)
@@ -172,7 +176,7 @@ impl Peer {
         Ok(self.0.call(&request).await?.responses.remove(0).error_code)
     }
 
-    pub(super) async fn property(&self, name: &str, property: &str) -> String {
+    pub(crate) async fn property(&self, name: &str, property: &str) -> String {
         let resource = DescribeConfigsResource::default()
             .with_resource_type(2)
             .with_resource_name(text(name))
@@ -182,7 +186,7 @@ impl Peer {
         result.configs.remove(0).value.unwrap().to_string()
     }
 
-    pub(super) async fn metadata(&self, name: &str) -> MetadataResponseTopic {
+    pub(crate) async fn metadata(&self, name: &str) -> MetadataResponseTopic {
         let asked = MetadataRequestTopic::default().with_name(Some(topic(name)));
         let request = MetadataRequest::default().with_topics(Some(vec![asked]));
         self.0.call(&request).await.unwrap().topics.remove(0)
@@ -190,7 +194,7 @@ impl Peer {
 }
 
 /// Partition folders on the disk, in order.
-pub(super) fn folders(disk: &SimDisk) -> Vec<String> {
+pub(crate) fn folders(disk: &SimDisk) -> Vec<String> {
     let mut names = disk.list(Path::new("/data")).unwrap();
     // The others are the host's own files.
     names.retain(|name| disk.list(&Path::new("/data").join(name)).is_ok());

@@ -104,11 +104,11 @@ async fn change(
         return (after, peer.create(name, partitions, configs).await.ok());
     };
     match random.below(6) {
-        0 => (announced(None), peer.delete(name).await.ok()),
+        0 => (announced(None), peer.delete(name).await.ok().map(|told| told.0)),
         1 if !before.exact && before.partitions < 4 => {
             let after = Topic { partitions: before.partitions + 1, ..before.clone() };
             let count = after.partitions;
-            (announced(Some(after)), peer.grow(name, count).await.ok())
+            (announced(Some(after)), peer.grow(name, count).await.ok().map(|told| told.0))
         }
         2 if before.exact => {
             let shown = if before.written == 0 { 0 } else { SOURCE_EPOCH + 1 };
