@@ -64,10 +64,10 @@ pub(crate) async fn poll(shared: &Shared, wanted: &Arc<[Wanted]>, enough: Enough
         // Before reading: a change in between keeps its permit.
         let watching = Watching::begin(wanted, &waiter);
         let mut room = shared.rooms.take(enough.max_bytes);
-        let parts = read_all(wanted, enough.max_bytes.min(room.bytes())).await;
+        let parts = read_within(shared, wanted, enough.max_bytes, &mut room).await;
         // What there is no room for is not waited for.
         let is_enough = is_enough(wanted, &parts, enough.min_bytes.min(room.bytes().max(1)));
-        room.shrink(parts.iter().flatten().map(|part| part.records.len()).sum());
+        room.shrink(bytes(&parts));
         if is_enough {
             return (parts, room);
         }
@@ -107,9 +107,26 @@ fn is_enough(wanted: &[Wanted], parts: &Parts, min_bytes: usize) -> bool {
         Ok(part) => part.diverging.is_some(),
         Err(_) => !wanted.is_absent(),
     };
-    let bytes: usize =
-        parts.iter().filter_map(|part| part.as_ref().ok()).map(|part| part.records.len()).sum();
-    bytes >= min_bytes || wanted.iter().all(Wanted::is_absent) || wanted.iter().zip(parts).any(told)
+    bytes(parts) >= min_bytes || wanted.iter().all(Wanted::is_absent) || wanted.iter().zip(parts).any(told)
+}
+
+fn bytes(parts: &Parts) -> usize {
+    parts.iter().flatten().map(|part| part.records.len()).sum()
+}
+
+/// Reads what there is room for. A first batch for which there is not enough is read when its turn comes.
+async fn read_within(shared: &Shared, wanted: &Arc<[Wanted]>, max_bytes: usize, room: &mut Room) -> Parts {
+    let max_bytes = max_bytes.min(room.bytes());
+    let parts = read_all(wanted, max_bytes).await;
+    if bytes(&parts) <= room.bytes() {
+        return parts;
+    }
+    drop(parts);
+    tokio::select! {
+        () = shared.rooms.beyond(room) => {}
+        () = shared.stopping.cancelled() => {}
+    }
+    read_all(wanted, max_bytes).await
 }
 
 async fn read_all(wanted: &Arc<[Wanted]>, max_bytes: usize) -> Parts {

@@ -138,6 +138,27 @@ async fn readers_that_do_not_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn readers_of_batches_for_which_there_is_no_room() {
+    let host = strict(|config| config.limits.fetch_buffered_bytes_max = 64 << 10).await;
+    let fetch = large_read(&host).await;
+    let mut slow = Vec::new();
+    for _ in 0..20 {
+        let mut stream = narrow(&host).await;
+        for _ in 0..20 {
+            stream.write_all(&fetch).await.unwrap();
+        }
+        slow.push(stream);
+    }
+    // It waits for its turn until the slow ones are closed.
+    let good = Good::start(&host).await;
+    tokio::time::sleep(Duration::from_millis(3 * SHORT_MS)).await;
+    good.stop().await;
+    for stream in slow {
+        assert!(closed(stream).await < 20 * 500_000, "all was sent");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_producer_that_never_reads_an_answer() {
     let host = strict(|_| {}).await;
     let good = Good::start(&host).await;

@@ -166,3 +166,36 @@ impl Pulse {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::super::account::Budget;
+    use super::super::{Config, Reply, RequestContext};
+    use super::*;
+    use crate::api::Request;
+
+    struct Large;
+
+    impl Service for Large {
+        async fn admit(&self, _: RequestContext, _: Request) -> ReplyFuture {
+            let kept = [0_u8; 10_000];
+            tokio::task::yield_now().await;
+            let length = kept.len();
+            Box::pin(async move { Reply::Close { reason: length.to_string() } })
+        }
+    }
+
+    /// There are many of them, and most wait for a request.
+    #[tokio::test]
+    async fn a_connection_that_waits_is_small_whatever_its_service_keeps() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (budget, (_stop, stopped)) = (Arc::new(Budget::new(0)), watch::channel(false));
+        let shared = Arc::new(Shared::new(Config::default(), budget, Arc::new(Large)));
+        let ticket = shared.doors.enter([127, 0, 0, 1].into()).unwrap();
+        let peer = stream.local_addr().unwrap();
+        let bytes = size_of_val(&serve(shared, stream, peer, ticket, stopped));
+        assert!(bytes <= 3_072, "{bytes} bytes");
+    }
+}
