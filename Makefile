@@ -23,8 +23,9 @@ demo: setup ## the main job, shown on a host of its own in a temporary folder
 test: build tools ## every test, real clients included
 	$(CARGO) test --release --workspace
 
-tools: ## the test tools (kcat, Apache Kafka, Python clients); without one its tests are skipped
-	@for tool in kcat kafka python; do sh tests/tools/$$tool.sh || true; done
+tools: ## the test tools (kcat, Apache Kafka, other clients and their suites); without one its tests are skipped
+	@for tool in kcat kafka python node go; do sh tests/tools/$$tool.sh || true; done
+	@for suite in franz-go kafka-python; do sh tests/compat/$$suite.sh || true; done
 
 soak: build tools ## the long runs of the whole-system suites
 	VERBATIM_SOAK=1 $(CARGO) test --release --test suites -- --nocapture

@@ -5,6 +5,9 @@
 
 mod bombs;
 mod busy;
+mod clients;
+mod clients_foreign;
+mod clients_tools;
 mod crash;
 mod exact_property;
 mod exact_topic;

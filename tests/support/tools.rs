@@ -76,6 +76,15 @@ pub fn python(script: &str) -> anyhow::Result<Option<Tool>> {
     found("python", program.is_file().then_some(Tool { program, script: Some(script) }))
 }
 
+/// True if something is in `target/tools`, for suites that are run by a script. `false` means that the test is skipped.
+///
+/// # Errors
+/// When it is missing and tools are required.
+pub fn fetched(path: &str) -> anyhow::Result<bool> {
+    let program = crate::workspace().join("target/tools").join(path);
+    Ok(found(path, program.exists().then_some(Tool { program, script: None }))?.is_some())
+}
+
 fn found(name: &str, tool: Option<Tool>) -> anyhow::Result<Option<Tool>> {
     if tool.is_some() {
         return Ok(tool);

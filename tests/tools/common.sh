@@ -97,3 +97,23 @@ done_with() {
     shift
     cat "$@" | cksum >"$stamp"
 }
+
+# go_module MODULE@VERSION SUM FOLDER: copies a Go module, its tests included, once its sum is what it must be.
+go_module() {
+    found=$(limit 300 go mod download -json "$1") || return 1
+    case $found in *"\"Sum\": \"$2\""*) ;; *) say "$1 does not have the sum $2" && return 1 ;; esac
+    cp -r "$(printf '%s\n' "$found" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" "$3"
+    chmod -R u+w "$3"
+}
+
+# go_test FOLDER BINARY run ADDRESS SECONDS TEST...: runs tests of a compiled package, and prints a line for each.
+go_test() {
+    cd "$1"
+    binary=$2
+    seconds=$5
+    shift 5
+    names=$(printf '|%s' "$@")
+    "$binary" -test.v -test.parallel 8 -test.timeout "${seconds}s" -test.run "^(${names#|})\$" >"$binary.log" 2>&1 || true
+    sed -n -e 's/^--- PASS: \([^ ]*\).*/pass \1/p' -e 's/^--- FAIL: \([^ ]*\).*/fail \1/p' \
+        -e 's/^--- SKIP: \([^ ]*\).*/skip \1/p' "$binary.log"
+}

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Puts Apache Kafka into target/tools/kafka by Maven (version in kafka/pom.xml): its jars, the two small programs beside
-# the pom, and a command for each tool in target/tools/bin.
+# Puts Apache Kafka into target/tools/kafka by Maven (version in kafka/pom.xml): its jars, the small programs beside the
+# pom, and a command for each tool in target/tools/bin.
 . "$(dirname "$0")/common.sh"
 
 source="$here/kafka"
 kafka="$tools/kafka"
-inputs="$0 $source/pom.xml $source/CreateTopic.java $source/ReadRecords.java $source/log4j2.properties"
+inputs="$0 $source/pom.xml $(echo "$source"/*.java) $source/log4j2.properties"
 
 # shellcheck disable=SC2086
 if current kafka $inputs && have java; then
@@ -23,7 +23,7 @@ if ! limit 900 mvn --batch-mode --quiet --file "$source/pom.xml" -Dmaven.wagon.h
     tail -n 5 "$tools/kafka.log" >&2
     fail "Apache Kafka could not be fetched; its tests are skipped"
 fi
-javac -d "$kafka/classes" -cp "$kafka/libs/*" "$source/CreateTopic.java" "$source/ReadRecords.java"
+javac -d "$kafka/classes" -cp "$kafka/libs/*" "$source"/*.java
 cp "$source/log4j2.properties" "$kafka/"
 
 # command_for NAME MAIN-CLASS: a tool starts twice as fast without the optimising compiler.
@@ -41,11 +41,17 @@ command_for kafka-configs org.apache.kafka.tools.ConfigCommand
 command_for kafka-console-producer org.apache.kafka.tools.ConsoleProducer
 command_for kafka-console-consumer org.apache.kafka.tools.consumer.ConsoleConsumer
 command_for kafka-get-offsets org.apache.kafka.tools.GetOffsetShell
+command_for kafka-delete-records org.apache.kafka.tools.DeleteRecordsCommand
+command_for kafka-log-dirs org.apache.kafka.tools.LogDirsCommand
+command_for kafka-transactions org.apache.kafka.tools.TransactionsCommand
+command_for kafka-broker-api-versions org.apache.kafka.tools.BrokerApiVersionsCommand
+command_for kafka-producer-perf-test org.apache.kafka.tools.ProducerPerformance
 command_for kafka-dump-log org.apache.kafka.tools.DumpLogSegments
 command_for kafka-storage kafka.tools.StorageTool
 command_for kafka-server kafka.Kafka
 command_for java-create-topic CreateTopic
 command_for java-read-records ReadRecords
+command_for java-client Client
 
 "$tools/bin/kafka-topics" --version >"$tools/kafka.log" 2>&1 || fail "Kafka's tools do not start, see $tools/kafka.log"
 # shellcheck disable=SC2086

@@ -3,11 +3,11 @@
 . "$(dirname "$0")/common.sh"
 
 requirements="$here/python/requirements.txt"
-if current python "$requirements" && "$tools/python/bin/python" -c 'import confluent_kafka, kafka' 2>/dev/null; then
+if current python "$requirements" && "$tools/python/bin/python" -c 'import confluent_kafka, kafka, aiokafka, pytest' 2>/dev/null; then
     exit 0
 fi
 have python3 || apt_install python3 python3-venv || fail "no python3 was found; its tests are skipped"
-say "making target/tools/python with $(tr '\n' ' ' <"$requirements")"
+say "making target/tools/python with the Kafka clients of requirements.txt"
 rm -rf "$tools/python"
 if ! limit 120 python3 -m venv "$tools/python" >"$tools/python.log" 2>&1; then
     # Debian's Python comes without this module.

@@ -1,0 +1,28 @@
+"""What the programs of the Python clients share: the records they write, and how they print what they see."""
+
+import json
+
+TIME = 1_700_000_000_000
+LATER = [0, 1000, 4000, 3000, 2000]
+KINDS = ["none", "gzip", "snappy", "lz4", "zstd", "idempotent"]
+
+
+def records():
+    """Key, value, header's value and timestamp of each record; one has no value, one no key."""
+    for i, later in enumerate(LATER):
+        key = None if i == 4 else f"key-{i}".encode()
+        value = None if i == 3 else f"value-{i}".encode()
+        yield key, value, str(i).encode(), TIME + later
+
+
+def seen(offset, timestamp, key, value, headers):
+    """A record that was read, as it is printed."""
+    return [offset, timestamp, text(key), text(value), text(headers[-1][1])]
+
+
+def text(data):
+    return None if data is None else data.decode()
+
+
+def show(step, name, value):
+    print(json.dumps({"step": step, name: value}), flush=True)
