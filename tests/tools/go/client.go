@@ -53,7 +53,7 @@ func (c *client) create() {
 	configs := map[string]*string{"retention.ms": kadm.StringPtr("-1")}
 	_, err := c.admin.CreateTopic(c.ctx, 6, 1, configs, c.topic)
 	must(err)
-	show("create", "partitions", c.partitions(6))
+	show("create", "partitions", until(6, c.partitions))
 	_, err = c.admin.CreateTopic(c.ctx, 6, 1, configs, c.topic)
 	show("create-again", "error", code(err))
 }
@@ -128,20 +128,20 @@ func (c *client) deleteRecords() {
 
 func (c *client) alterConfig() {
 	must(c.alter(c.admin.AlterTopicConfigs, kadm.SetConfig, kadm.StringPtr("2000000")))
-	show("alter-incremental", "property", c.property())
+	show("alter-incremental", "property", until([2]any{"2000000", false}, c.property))
 	must(c.alter(c.admin.AlterTopicConfigs, kadm.DeleteConfig, nil))
-	show("alter-remove", "property", c.property())
+	show("alter-remove", "property", until([2]any{"1048588", true}, c.property))
 	many := kadm.StringPtr("many")
 	show("alter-refused", "error", code(c.alter(c.admin.AlterTopicConfigs, kadm.SetConfig, many)))
 	must(c.alter(c.admin.AlterTopicConfigsState, kadm.SetConfig, kadm.StringPtr("3000000")))
-	show("alter-full", "property", c.property())
+	show("alter-full", "property", until([2]any{"3000000", false}, c.property))
 }
 
 func (c *client) createPartitions() {
 	responses, err := c.admin.UpdatePartitions(c.ctx, 8, c.topic)
 	must(err)
 	must(responses.Error())
-	show("create-partitions", "partitions", c.partitions(8))
+	show("create-partitions", "partitions", until(8, c.partitions))
 	responses, err = c.admin.UpdatePartitions(c.ctx, 1, c.topic)
 	must(err)
 	show("create-partitions-fewer", "error", code(responses[c.topic].Err))
@@ -191,9 +191,7 @@ func (c *client) quotas() {
 func (c *client) remove() {
 	_, err := c.admin.DeleteTopic(c.ctx, c.topic)
 	must(err)
-	topics, err := c.admin.ListTopics(c.ctx)
-	must(err)
-	show("delete-topic", "listed", topics.Has(c.topic))
+	show("delete-topic", "listed", until(false, c.listed))
 	_, err = c.admin.DeleteTopic(c.ctx, c.topic)
 	show("delete-topic-again", "error", code(err))
 }
@@ -206,18 +204,26 @@ func (c *client) connect(options ...kgo.Opt) *kgo.Client {
 	return connected
 }
 
-// The number of partitions, once there are as many as wanted: Apache Kafka answers before a change shows.
-func (c *client) partitions(wanted int) int {
-	found := 0
+// What look sees once that is what is wanted, or after ten seconds: Apache Kafka answers before a change shows.
+func until[T comparable](wanted T, look func() T) T {
+	found := look()
 	for tries := 0; found != wanted && tries < 100; tries++ {
-		topics, err := c.admin.ListTopics(c.ctx, c.topic)
-		must(err)
-		found = len(topics[c.topic].Partitions)
-		if found != wanted {
-			time.Sleep(100 * time.Millisecond)
-		}
+		time.Sleep(100 * time.Millisecond)
+		found = look()
 	}
 	return found
+}
+
+func (c *client) partitions() int {
+	topics, err := c.admin.ListTopics(c.ctx, c.topic)
+	must(err)
+	return len(topics[c.topic].Partitions)
+}
+
+func (c *client) listed() bool {
+	topics, err := c.admin.ListTopics(c.ctx)
+	must(err)
+	return topics.Has(c.topic)
 }
 
 func (c *client) reader(partition int32, from kgo.Offset) *kgo.Client {
@@ -272,15 +278,15 @@ func (c *client) alter(by alteration, operation kadm.IncrementalOp, value *strin
 	return responses[0].Err
 }
 
-func (c *client) property() []any {
+func (c *client) property() [2]any {
 	described, err := c.admin.DescribeTopicConfigs(c.ctx, c.topic)
 	must(err)
 	for _, config := range described[0].Configs {
 		if config.Key == "max.message.bytes" {
-			return []any{config.MaybeValue(), config.Source.String() != "DYNAMIC_TOPIC_CONFIG"}
+			return [2]any{config.MaybeValue(), config.Source.String() != "DYNAMIC_TOPIC_CONFIG"}
 		}
 	}
-	return nil
+	return [2]any{}
 }
 
 func (c *client) quota(entity kadm.ClientQuotaEntity, step string, remove bool) {
@@ -290,21 +296,19 @@ func (c *client) quota(entity kadm.ClientQuotaEntity, step string, remove bool) 
 	must(err)
 	must(altered[0].Err)
 	asked := []kadm.DescribeClientQuotaComponent{{Type: "client-id", MatchName: &c.topic}}
-	var rate any
-	// Apache Kafka answers before the change shows.
-	for tries := 0; tries < 100; tries++ {
+	rate := func() any {
 		found, err := c.admin.DescribeClientQuotas(c.ctx, true, asked)
 		must(err)
-		rate = nil
-		if len(found) > 0 {
-			rate = found[0].Values[0].Value
+		if len(found) == 0 {
+			return nil
 		}
-		if (rate == nil) == remove {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
+		return found[0].Values[0].Value
 	}
-	show(step, "rate", rate)
+	var wanted any = operation.Value
+	if remove {
+		wanted = nil
+	}
+	show(step, "rate", until(wanted, rate))
 }
 
 func offsets(records []*kgo.Record) []int64 {

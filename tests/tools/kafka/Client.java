@@ -8,7 +8,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
-import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
 import org.apache.kafka.clients.admin.NewPartitions;
@@ -152,9 +151,9 @@ public final class Client {
 
     private void alterConfig() throws Exception {
         alter("max.message.bytes", "2000000", AlterConfigOp.OpType.SET).get();
-        print("alter-incremental", "property", property("max.message.bytes"));
+        print("alter-incremental", "property", property("2000000"));
         alter("max.message.bytes", "", AlterConfigOp.OpType.DELETE).get();
-        print("alter-remove", "property", property("max.message.bytes"));
+        print("alter-remove", "property", property("1048588"));
         print("alter-refused", "error", error(alter("max.message.bytes", "many", AlterConfigOp.OpType.SET)));
     }
 
@@ -269,10 +268,14 @@ public final class Client {
         return admin.incrementalAlterConfigs(Map.of(resource, List.of(change))).all();
     }
 
-    /** A property's value, and whether it is a default. */
-    private List<String> property(String key) throws Exception {
-        Config config = admin.describeConfigs(List.of(resource)).all().get().get(resource);
-        return List.of(json(config.get(key).value()), String.valueOf(config.get(key).isDefault()));
+    /** Value of max.message.bytes, once it is what is wanted, and whether it is a default. */
+    private List<String> property(String wanted) throws Exception {
+        ConfigEntry entry = null;
+        for (int tries = 0; tries < 100 && (entry == null || !entry.value().equals(wanted)); tries++) {
+            Thread.sleep(tries == 0 ? 0 : 100);
+            entry = admin.describeConfigs(List.of(resource)).all().get().get(resource).get("max.message.bytes");
+        }
+        return List.of(json(entry.value()), String.valueOf(entry.isDefault()));
     }
 
     private static int error(Future<?> done) throws Exception {

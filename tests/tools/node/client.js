@@ -35,7 +35,7 @@ function show(step, name, value) {
 async function create() {
   const wanted = { topic, numPartitions: 6, configEntries: [{ name: 'retention.ms', value: '-1' }] }
   await admin.createTopics({ topics: [wanted] })
-  show('create', 'partitions', await partitions(6))
+  show('create', 'partitions', await until(6, partitions))
   // The client takes an existing topic for success, and tells it by its answer.
   show('create-again', 'error', (await admin.createTopics({ topics: [wanted] })) ? 0 : 36)
 }
@@ -92,15 +92,15 @@ async function deleteRecords() {
 
 async function alterConfig() {
   await alter([{ name: 'max.message.bytes', value: '3000000' }])
-  show('alter-full', 'property', await property())
+  show('alter-full', 'property', await until(['3000000', false], property))
   await alter([])
-  show('alter-remove', 'property', await property())
+  show('alter-remove', 'property', await until(['1048588', true], property))
   show('alter-refused', 'error', await error(alter([{ name: 'max.message.bytes', value: 'many' }])))
 }
 
 async function createPartitions() {
   await admin.createPartitions({ topicPartitions: [{ topic, count: 8 }] })
-  show('create-partitions', 'partitions', await partitions(8))
+  show('create-partitions', 'partitions', await until(8, partitions))
   const fewer = admin.createPartitions({ topicPartitions: [{ topic, count: 1 }] })
   show('create-partitions-fewer', 'error', await error(fewer))
 }
@@ -111,19 +111,25 @@ async function describe() {
 
 async function remove() {
   await admin.deleteTopics({ topics: [topic] })
-  show('delete-topic', 'listed', (await admin.listTopics()).includes(topic))
+  const listed = async () => (await admin.listTopics()).includes(topic)
+  show('delete-topic', 'listed', await until(false, listed))
   show('delete-topic-again', 'error', await error(admin.deleteTopics({ topics: [topic] })))
 }
 
-// The number of partitions, once there are as many as wanted: Apache Kafka answers before a change shows.
-async function partitions(wanted) {
-  let found = 0
-  for (let tries = 0; found !== wanted && tries < 100; tries++) {
-    const { topics } = await admin.fetchTopicMetadata({ topics: [topic] })
-    found = topics[0].partitions.length
-    if (found !== wanted) await new Promise(resolve => setTimeout(resolve, 100))
+// What `look` sees once that is what is wanted, or after ten seconds: Apache Kafka answers before a change shows.
+async function until(wanted, look) {
+  let found
+  for (let tries = 0; tries < 100; tries++) {
+    found = await look()
+    if (JSON.stringify(found) === JSON.stringify(wanted)) break
+    await new Promise(resolve => setTimeout(resolve, 100))
   }
   return found
+}
+
+async function partitions() {
+  const { topics } = await admin.fetchTopicMetadata({ topics: [topic] })
+  return topics[0].partitions.length
 }
 
 async function read(partition, offset) {

@@ -19,7 +19,7 @@ class Client:
     async def create(self):
         topics = [NewTopic(self.topic, 6, 1, topic_configs={"retention.ms": "-1"})]
         await self.admin.create_topics(topics)
-        show("create", "partitions", await self.partitions(6))
+        show("create", "partitions", await until(6, self.partitions))
         show("create-again", "error", code((await self.admin.create_topics(topics)).topic_errors))
 
     async def produce(self):
@@ -60,15 +60,15 @@ class Client:
 
     async def alter_config(self):
         await self.alter({"max.message.bytes": "3000000"})
-        show("alter-full", "property", await self.property())
+        show("alter-full", "property", await until(["3000000", False], self.property))
         await self.alter({})
-        show("alter-remove", "property", await self.property())
+        show("alter-remove", "property", await until(["1048588", True], self.property))
         refused = await self.alter({"max.message.bytes": "many"})
         show("alter-refused", "error", refused[0].resources[0][0])
 
     async def create_partitions(self):
         await self.admin.create_partitions({self.topic: NewPartitions(8)})
-        show("create-partitions", "partitions", await self.partitions(8))
+        show("create-partitions", "partitions", await until(8, self.partitions))
         fewer = self.admin.create_partitions({self.topic: NewPartitions(1)})
         show("create-partitions-fewer", "error", await error(fewer))
 
@@ -77,18 +77,15 @@ class Client:
 
     async def delete(self):
         await self.admin.delete_topics([self.topic])
-        show("delete-topic", "listed", self.topic in await self.admin.list_topics())
+        show("delete-topic", "listed", await until(False, self.listed))
         again = await self.admin.delete_topics([self.topic])
         show("delete-topic-again", "error", code(again.topic_error_codes))
 
-    async def partitions(self, wanted):
-        """The number of partitions, once there are as many as wanted: Apache Kafka answers before a change shows."""
-        for _ in range(100):
-            found = (await self.admin.describe_topics([self.topic]))[0]["partitions"]
-            if len(found) == wanted:
-                break
-            await asyncio.sleep(0.1)
-        return len(found)
+    async def partitions(self):
+        return len((await self.admin.describe_topics([self.topic]))[0]["partitions"])
+
+    async def listed(self):
+        return self.topic in await self.admin.list_topics()
 
     def consumer(self):
         return AIOKafkaConsumer(bootstrap_servers=self.bootstrap, group_id=None, auto_offset_reset="none")
@@ -134,6 +131,16 @@ class Client:
         [entry] = answer.resources[0][4]
         # Name, value, read only, source (1 is the topic's own).
         return [entry[1], entry[3] != 1]
+
+
+async def until(wanted, look):
+    """What `look` sees once that is what is wanted, or after ten seconds: Apache Kafka answers before a change shows."""
+    for _ in range(100):
+        found = await look()
+        if found == wanted:
+            break
+        await asyncio.sleep(0.1)
+    return found
 
 
 def offsets(read):

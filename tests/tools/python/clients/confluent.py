@@ -13,7 +13,7 @@ from confluent_kafka.admin import (
     NewTopic,
     OffsetSpec,
 )
-from steps import KINDS, TIME, records, seen, show
+from steps import KINDS, TIME, records, seen, show, until
 
 
 class Client:
@@ -25,7 +25,7 @@ class Client:
     def create(self):
         topic = NewTopic(self.topic, 6, 1, config={"retention.ms": "-1"})
         self.admin.create_topics([topic])[self.topic].result()
-        show("create", "partitions", self.partitions(6))
+        show("create", "partitions", until(6, self.partitions))
         show("create-again", "error", error(self.admin.create_topics([topic])))
 
     def produce(self):
@@ -83,18 +83,18 @@ class Client:
 
     def alter_config(self):
         self.alter("2000000").result()
-        show("alter-incremental", "property", self.property())
+        show("alter-incremental", "property", until(["2000000", False], self.property))
         self.alter(None).result()
-        show("alter-remove", "property", self.property())
+        show("alter-remove", "property", until(["1048588", True], self.property))
         show("alter-refused", "error", error({0: self.alter("many")}))
         full = {"max.message.bytes": "3000000"}
         resource = ConfigResource(ConfigResource.Type.TOPIC, self.topic, set_config=full)
         self.admin.alter_configs([resource])[resource].result()
-        show("alter-full", "property", self.property())
+        show("alter-full", "property", until(["3000000", False], self.property))
 
     def create_partitions(self):
         self.admin.create_partitions([NewPartitions(self.topic, 8)])[self.topic].result()
-        show("create-partitions", "partitions", self.partitions(8))
+        show("create-partitions", "partitions", until(8, self.partitions))
         fewer = self.admin.create_partitions([NewPartitions(self.topic, 1)])
         show("create-partitions-fewer", "error", error(fewer))
 
@@ -103,17 +103,15 @@ class Client:
 
     def delete(self):
         self.admin.delete_topics([self.topic])[self.topic].result()
-        show("delete-topic", "listed", self.topic in self.admin.list_topics(timeout=30).topics)
+        show("delete-topic", "listed", until(False, self.listed))
         show("delete-topic-again", "error", error(self.admin.delete_topics([self.topic])))
 
-    def partitions(self, wanted):
-        """The number of partitions, once there are as many as wanted: Apache Kafka answers before a change shows."""
-        for _ in range(100):
-            found = self.admin.list_topics(timeout=30).topics.get(self.topic)
-            if found is not None and len(found.partitions) == wanted:
-                break
-            time.sleep(0.1)
+    def partitions(self):
+        found = self.admin.list_topics(timeout=30).topics.get(self.topic)
         return 0 if found is None else len(found.partitions)
+
+    def listed(self):
+        return self.topic in self.admin.list_topics(timeout=30).topics
 
     def consumer(self):
         return Consumer(

@@ -7,7 +7,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType, NewPartitions, NewTopic
 from kafka.errors import BrokerResponseError, OffsetOutOfRangeError
 from kafka.protocol.consumer import OffsetSpec
-from steps import KINDS, TIME, records, seen, show
+from steps import KINDS, TIME, records, seen, show, until
 
 
 class Client:
@@ -19,7 +19,7 @@ class Client:
     def create(self):
         topics = [NewTopic(self.topic, 6, 1, topic_configs={"retention.ms": "-1"})]
         self.admin.create_topics(topics)
-        show("create", "partitions", self.partitions(6))
+        show("create", "partitions", until(6, self.partitions))
         show("create-again", "error", error(self.admin.create_topics, topics))
 
     def produce(self):
@@ -65,17 +65,17 @@ class Client:
 
     def alter_config(self):
         self.alter(AlterConfigOp.SET, "2000000")
-        show("alter-incremental", "property", self.property())
+        show("alter-incremental", "property", until(["2000000", False], self.property))
         self.alter(AlterConfigOp.DELETE, None)
-        show("alter-remove", "property", self.property())
+        show("alter-remove", "property", until(["1048588", True], self.property))
         refused = self.alter(AlterConfigOp.SET, "many")["topic"][self.topic]
         show("alter-refused", "error", 40 if refused.startswith("[Error 40]") else refused)
         self.alter(AlterConfigOp.SET, "3000000", incremental=False)
-        show("alter-full", "property", self.property())
+        show("alter-full", "property", until(["3000000", False], self.property))
 
     def create_partitions(self):
         self.admin.create_partitions({self.topic: NewPartitions(8)})
-        show("create-partitions", "partitions", self.partitions(8))
+        show("create-partitions", "partitions", until(8, self.partitions))
         fewer = {self.topic: NewPartitions(1)}
         show("create-partitions-fewer", "error", error(self.admin.create_partitions, fewer))
 
@@ -99,17 +99,11 @@ class Client:
 
     def delete(self):
         self.admin.delete_topics([self.topic])
-        show("delete-topic", "listed", self.topic in self.admin.list_topics())
+        show("delete-topic", "listed", until(False, lambda: self.topic in self.admin.list_topics()))
         show("delete-topic-again", "error", error(self.admin.delete_topics, [self.topic]))
 
-    def partitions(self, wanted):
-        """The number of partitions, once there are as many as wanted: Apache Kafka answers before a change shows."""
-        for _ in range(100):
-            found = self.admin.describe_topics([self.topic])[0]["partitions"]
-            if len(found) == wanted:
-                break
-            time.sleep(0.1)
-        return len(found)
+    def partitions(self):
+        return len(self.admin.describe_topics([self.topic])[0]["partitions"])
 
     def consumer(self):
         return KafkaConsumer(bootstrap_servers=self.bootstrap, group_id=None, auto_offset_reset="none")

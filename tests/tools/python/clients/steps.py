@@ -1,6 +1,7 @@
 """What the programs of the Python clients share: the records they write, and how they print what they see."""
 
 import json
+import time
 
 TIME = 1_700_000_000_000
 LATER = [0, 1000, 4000, 3000, 2000]
@@ -22,6 +23,16 @@ def seen(offset, timestamp, key, value, headers):
 
 def text(data):
     return None if data is None else data.decode()
+
+
+def until(wanted, look):
+    """What `look` sees once that is what is wanted, or after ten seconds: Apache Kafka answers before a change shows."""
+    for _ in range(100):
+        seen = look()
+        if seen == wanted:
+            break
+        time.sleep(0.1)
+    return seen
 
 
 def show(step, name, value):
