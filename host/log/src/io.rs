@@ -125,8 +125,8 @@ impl Io for DiskIo {
         let mut options = std::fs::OpenOptions::new();
         let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
         rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
-        file.set_len(0)?;
-        writeln!(file, "{}", std::process::id())?;
+        // For people, who look for who holds it: a full disk is no reason not to start.
+        let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         // The lock is the open file's.
         Ok(Box::new(file))
     }

@@ -48,6 +48,30 @@ async fn on_a_full_disk_everything_is_refused_and_goes_well_once_there_is_room()
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_starts_on_a_full_disk_is_offline_by_name_and_whole_once_there_is_room() {
+    let disk = SimDisk::new(0);
+    let host = Host::on(disk.process()).await;
+    let mut day = Day::default();
+    for step in Step::ALL.into_iter().take_while(|step| *step != Step::DeletePlain) {
+        assert_eq!(day.take(&host, step).await.0, 0, "{step:?}");
+        day.taken(step);
+    }
+    disk.power_loss(Loss::Everything);
+    disk.set_rule(|operation| matches!(operation.kind, Kind::Create | Kind::Write).then_some(Fault::Full));
+    let host = host.crash(disk.process()).await;
+    for name in ["plain", "copy"] {
+        assert!(host.metadata(name).await.partitions.iter().all(|partition| partition.error_code == 5));
+        let answer = host.produce(name, &crate::support::batch(0, 0, &["lost"]), None).await;
+        let text = answer.error_message.unwrap_or_default().to_string();
+        assert!(answer.error_code == 56 && text.contains("no space left on the disk"), "{text}");
+    }
+    disk.clear_faults();
+    let host = host.restart().await;
+    day.check(&host, "after a start with room").await;
+    assert!(host.metadata("plain").await.partitions.iter().all(|partition| partition.error_code == 0));
+}
+
 /// The operation to begin with, and how many are passed over each time: none in the long runs.
 fn sweep() -> (u64, u64) {
     let given = std::env::var("VERBATIM_SEED").ok().map(|seed| seed.parse().unwrap());

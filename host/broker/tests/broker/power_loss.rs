@@ -5,6 +5,7 @@
 //! The disk is one in memory (its model is that of `verbatim-test-disk`). A printed seed, given as `VERBATIM_SEED`, repeats
 //! what is written and after how many operations the machine ends; how the threads take turns it does not repeat.
 //! `VERBATIM_SOAK` makes ten times as many rounds.
+#![expect(clippy::panic, clippy::expect_used, clippy::cast_possible_truncation, reason = "tests")]
 
 mod copy;
 pub(crate) mod peer;
