@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use verbatim_log::folder::DataFolder;
 use verbatim_log::{DiskIo, Io, LogError};
 use verbatim_wire::server::{ConfigError, Server};
@@ -30,6 +31,8 @@ pub struct Broker {
     stop: oneshot::Sender<()>,
     serving: tokio::task::JoinHandle<()>,
     threads: Vec<JoinHandle<()>>,
+    /// What is done now and then.
+    upkeep: JoinSet<()>,
     shared: Arc<Shared>,
     endpoint: Option<Endpoint>,
 }
@@ -126,10 +129,11 @@ impl Broker {
             return Err(error);
         }
         shared.metrics.set_opened();
-        tokio::spawn(expire_producers_now_and_then(Arc::downgrade(&shared)));
-        tokio::spawn(retention::run_now_and_then(Arc::downgrade(&shared)));
+        let mut upkeep = JoinSet::new();
+        upkeep.spawn(expire_producers_now_and_then(Arc::downgrade(&shared)));
+        upkeep.spawn(retention::run_now_and_then(Arc::downgrade(&shared)));
         if shared.config.flush == FlushPolicy::Interval {
-            tokio::spawn(flush_now_and_then(Arc::downgrade(&shared)));
+            upkeep.spawn(flush_now_and_then(Arc::downgrade(&shared)));
         }
         let (stop, stopped) = oneshot::channel();
         let service = Arc::new(Apis(Arc::clone(&shared)));
@@ -137,7 +141,7 @@ impl Broker {
             // A dropped handle stops serving, too.
             let _ = stopped.await;
         }));
-        Ok(Self { address, stop, serving, threads, shared, endpoint })
+        Ok(Self { address, stop, serving, threads, upkeep, shared, endpoint })
     }
 
     /// The address that is listened on.
@@ -167,13 +171,15 @@ impl Broker {
 
     /// Stops taking requests, answers those that were taken, makes everything durable and closes.
     pub async fn shutdown(self) {
-        let Self { stop, serving, threads, shared, endpoint, .. } = self;
+        let Self { stop, serving, threads, mut upkeep, shared, endpoint, .. } = self;
         shared.stopping.cancel();
         // An error means that it has stopped already.
         let _ = stop.send(());
         if let Err(error) = serving.await {
             tracing::error!(%error, "serving ended badly");
         }
+        // Nothing of the host is held by others when this returns, the data folder least of all.
+        upkeep.shutdown().await;
         for appender in &shared.appenders {
             appender.stop().await;
         }

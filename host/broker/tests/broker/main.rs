@@ -17,6 +17,7 @@ mod quotas;
 mod reads;
 mod records;
 mod retention;
+mod retention;
 mod sessions;
 mod support;
 mod topics;
