@@ -2,7 +2,8 @@
 //!
 //! **What is durable.** A file's bytes and length: as of the last `sync` of that file. A name (a file or folder that was
 //! created, renamed or removed): as of the last `sync_folder` of the folder it is in. A synced file whose name is not
-//! durable is lost with its name. `create_folder` makes the names of new folders durable, as [`verbatim_log::Io`] says.
+//! durable is lost with its name. `create_folder` makes the names of new folders durable, and `sync_all` everything that was
+//! done before it, as [`verbatim_log::Io`] says.
 //!
 //! **A power loss** ([`SimDisk::power_loss`]) leaves what is durable and, with [`Loss::Random`], any part of the rest:
 //! - of each file: nothing of the rest, all of it, the first writes and truncations with the next write torn at any byte,

@@ -190,3 +190,18 @@ fn new_folders_last_and_removed_ones_do_once_synced() {
     disk.power_loss(Loss::Everything);
     assert!(Io::list(&disk, Path::new(FOLDER)).is_err());
 }
+
+#[test]
+fn one_sync_of_all_makes_everything_before_it_durable() {
+    let disk = disk(1);
+    disk.make_folder(&path("sub")).unwrap();
+    disk.make_folder(&path("sub")).unwrap();
+    let file = Io::open(&disk, &path("sub/a"), true).unwrap();
+    write(&*file, 0, b"kept").unwrap();
+    disk.sync_all(Path::new(FOLDER)).unwrap();
+    write(&*file, 4, b" and lost").unwrap();
+    drop(Io::open(&disk, &path("sub/b"), true).unwrap());
+    disk.power_loss(Loss::Everything);
+    assert_eq!(disk.files(), [path("sub/a")]);
+    assert_eq!(disk.bytes(&path("sub/a")), b"kept");
+}
