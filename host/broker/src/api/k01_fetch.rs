@@ -45,6 +45,8 @@ use crate::sessions::{Changes, Key, Session};
 use crate::shared::Shared;
 use crate::throttle;
 
+/// The first Fetch version that tells where a reader's history and ours part.
+const PARTING_FROM: i16 = 12;
 /// The epoch of a request that begins a session.
 const FIRST_EPOCH: i32 = 0;
 /// The epoch of a request that ends its session, or has none.
@@ -173,7 +175,9 @@ fn wanted_by(shared: &Shared, version: i16, request: &FetchRequest, session: &mu
         }
         let reader =
             committed.clone().and_then(|_| finder.known_partition(topic, seen.name.as_deref(), *index));
-        let ask = Ask { version, committed: committed == Ok(true), ..seen.ask };
+        // An older version cannot be told where histories part.
+        let last_epoch = if version < PARTING_FROM { -1 } else { seen.ask.last_epoch };
+        let ask = Ask { version, last_epoch, committed: committed == Ok(true), ..seen.ask };
         Wanted { topic: topic.clone(), index: *index, ask, reader }
     });
     wanted.collect()

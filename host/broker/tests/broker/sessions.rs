@@ -265,6 +265,11 @@ async fn r32_r43_a_session_goes_on_telling_what_ails_a_reader() {
             answer = host.client.send(12, &ask((id, epoch), &[])).await.unwrap();
         }
     }
+    // A reader that goes on in a version that cannot be told where it parts is given what there is.
+    let parting = host.client.send(12, &at(0, -1, 6, 102)).await.unwrap();
+    assert_eq!(parting.responses[0].partitions[0].diverging_epoch.epoch, 5);
+    let older = host.client.send(11, &ask((parting.session_id, 1), &[])).await.unwrap();
+    assert!(older.responses[0].partitions[0].records.as_ref().is_some_and(|records| !records.is_empty()));
     // 78 ends when the copy has what its source has.
     let (id, first) = begin(&host, &[("copy", 0, 104)]).await;
     assert_eq!(first, named(&[("copy", 0, 78)]));
