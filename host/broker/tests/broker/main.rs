@@ -17,7 +17,6 @@ mod quotas;
 mod reads;
 mod records;
 mod retention;
-mod retention;
 mod sessions;
 mod support;
 mod topics;

@@ -144,7 +144,7 @@ async fn r45_offsets_carry_their_epochs() {
         (0, (0, 100, TIME_MS, 5)),
         (TIME_MS + 1, (0, 101, TIME_MS + 1, 5)),
         (TIME_MS + 3, (0, -1, -1, -1)),
-        (-9, (42, -1, -1, -1)),
+        (-9, (35, -1, -1, -1)),
     ] {
         assert_eq!(host.list("copy", timestamp, false).await, expected, "timestamp {timestamp}");
     }
