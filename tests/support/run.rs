@@ -45,6 +45,14 @@ impl std::fmt::Display for Output {
 /// # Errors
 /// If it cannot be started or does not end in time.
 pub fn run(command: &mut Command, input: &[u8]) -> anyhow::Result<Output> {
+    run_within(command, input, PATIENCE)
+}
+
+/// The same with another patience: for whole test suites.
+///
+/// # Errors
+/// If it cannot be started or does not end in time.
+pub fn run_within(command: &mut Command, input: &[u8], patience: Duration) -> anyhow::Result<Output> {
     let line = format!("{command:?}");
     let mut child = command
         .stdin(Stdio::piped())
@@ -58,7 +66,7 @@ pub fn run(command: &mut Command, input: &[u8]) -> anyhow::Result<Output> {
         // A program may end without reading all of its input.
         let _ = stdin.map(|mut stdin| stdin.write_all(&input));
     });
-    let status = wait(&mut child, PATIENCE);
+    let status = wait(&mut child, patience);
     let _ = writer.join();
     let (stdout, stderr) = (text(stdout), text(stderr));
     let status = status.with_context(|| format!("{line}\n--- stdout\n{stdout}\n--- stderr\n{stderr}"))?;
