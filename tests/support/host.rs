@@ -117,6 +117,18 @@ impl Host {
         read_log(&self.log)
     }
 
+    /// Where it tells metrics, as the last host of this home printed it. For hosts with `--metrics-listen`.
+    ///
+    /// # Errors
+    /// If it does not print it in time.
+    pub fn metrics_address(&self) -> anyhow::Result<SocketAddr> {
+        crate::wait_for("address of the metrics", PATIENCE, || {
+            let log = self.log();
+            let address = log.lines().rev().find_map(|line| line.rsplit_once(", metrics "));
+            Ok(address.and_then(|(_, address)| address.parse().ok()))
+        })
+    }
+
     /// True while it runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
