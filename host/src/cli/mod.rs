@@ -49,7 +49,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a host
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Create, describe, list or delete topics
     #[command(subcommand)]
     Topic(topic::Topic),
