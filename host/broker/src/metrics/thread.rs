@@ -180,7 +180,7 @@ pub(crate) enum Work {
 /// Since when a thread has been at which piece of work.
 pub(crate) struct Duty {
     started: Instant,
-    /// Microseconds after `started`, plus 1; 0 while there is nothing to do. Written last and read first.
+    /// Nanoseconds after `started`, plus 1; 0 while there is nothing to do. Written last and read first.
     since: AtomicU64,
     kind: AtomicU8,
     topic: (AtomicU64, AtomicU64),
@@ -225,8 +225,8 @@ impl Duty {
             self.topic.1.store(low, Ordering::Relaxed);
             self.partition.store(id.index, Ordering::Relaxed);
         }
-        let since = now.saturating_duration_since(self.started).as_micros();
-        self.since.store(u64::try_from(since).unwrap_or(u64::MAX).saturating_add(1), Ordering::Release);
+        let since = nanoseconds(now.saturating_duration_since(self.started));
+        self.since.store(since.saturating_add(1), Ordering::Release);
     }
 
     /// The thread has nothing to do.
@@ -255,7 +255,7 @@ impl Duty {
             2 => Work::Flush(id),
             _ => Work::Other,
         };
-        Found::Busy(work, self.started.elapsed().saturating_sub(Duration::from_micros(since)))
+        Found::Busy(work, self.started.elapsed().saturating_sub(Duration::from_nanos(since)))
     }
 }
 
