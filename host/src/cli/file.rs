@@ -33,6 +33,7 @@ pub(super) struct Serve {
     pub(super) node_id: Option<i32>,
     pub(super) flush: Option<FlushPolicy>,
     pub(super) flush_interval_ms: Option<u64>,
+    pub(super) retention_check_interval_ms: Option<u64>,
     pub(super) append_threads: Option<usize>,
     pub(super) exact_batch_bytes_max: Option<usize>,
     pub(super) inflate_bytes_max: Option<usize>,
@@ -46,6 +47,8 @@ pub(super) struct Serve {
     pub(super) handshake_ms_max: Option<u64>,
     pub(super) idle_ms_max: Option<u64>,
     pub(super) stall_ms_max: Option<u64>,
+    pub(super) fetch_sessions_max: Option<usize>,
+    pub(super) fetch_session_partitions_max: Option<usize>,
     pub(super) allow_plaintext: Option<bool>,
     #[serde(default)]
     pub(super) module: BTreeMap<String, PathBuf>,

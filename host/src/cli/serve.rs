@@ -45,6 +45,9 @@ pub(super) struct Serve {
     /// Time between two flushes with --flush interval [default: 1000]
     #[arg(long, env = "VERBATIM_FLUSH_INTERVAL_MS", value_name = "MS")]
     flush_interval_ms: Option<u64>,
+    /// Time between two looks for old segments of normal topics [default: 300000]
+    #[arg(long, env = "VERBATIM_RETENTION_CHECK_INTERVAL_MS", value_name = "MS")]
+    retention_check_interval_ms: Option<u64>,
     /// Threads that judge and write; each partition belongs to one [default: one for each processor]
     #[arg(long, env = "VERBATIM_APPEND_THREADS", value_name = "N")]
     append_threads: Option<usize>,
@@ -106,6 +109,9 @@ impl Serve {
         config.flush = self.flush.or(file.flush).unwrap_or(config.flush);
         let interval_ms = self.flush_interval_ms.or(file.flush_interval_ms);
         config.flush_interval = interval_ms.map_or(config.flush_interval, Duration::from_millis);
+        let look_ms = self.retention_check_interval_ms.or(file.retention_check_interval_ms);
+        config.retention_check_interval =
+            look_ms.map_or(config.retention_check_interval, Duration::from_millis);
         config.append_threads = self.append_threads.or(file.append_threads);
         config.limits = limits;
         let limits = &mut config.limits;

@@ -28,6 +28,12 @@ pub(super) struct Peers {
     /// Bytes of records on their way to readers [default: 268435456]
     #[arg(long, env = "VERBATIM_FETCH_BUFFERED_BYTES_MAX", value_name = "BYTES")]
     fetch_buffered_bytes_max: Option<usize>,
+    /// Fetch sessions at a time; who finds none is served without one [default: 1000]
+    #[arg(long, env = "VERBATIM_FETCH_SESSIONS_MAX", value_name = "N")]
+    fetch_sessions_max: Option<usize>,
+    /// Partitions of all fetch sessions together [default: 200000]
+    #[arg(long, env = "VERBATIM_FETCH_SESSION_PARTITIONS_MAX", value_name = "N")]
+    fetch_session_partitions_max: Option<usize>,
     /// Time until a new connection's first request must be there [default: 10000]
     #[arg(long, env = "VERBATIM_HANDSHAKE_MS_MAX", value_name = "MS")]
     handshake_ms_max: Option<u64>,
@@ -69,6 +75,14 @@ impl Peers {
                 .fetch_buffered_bytes_max
                 .or(file.fetch_buffered_bytes_max)
                 .unwrap_or(all.fetch_buffered_bytes_max),
+            fetch_sessions_max: self
+                .fetch_sessions_max
+                .or(file.fetch_sessions_max)
+                .unwrap_or(all.fetch_sessions_max),
+            fetch_session_partitions_max: self
+                .fetch_session_partitions_max
+                .or(file.fetch_session_partitions_max)
+                .unwrap_or(all.fetch_session_partitions_max),
             handshake_ms_max: self.handshake_ms_max.or(file.handshake_ms_max).unwrap_or(all.handshake_ms_max),
             idle_ms_max: self.idle_ms_max.or(file.idle_ms_max).unwrap_or(all.idle_ms_max),
             stall_ms_max: self.stall_ms_max.or(file.stall_ms_max).unwrap_or(all.stall_ms_max),
