@@ -211,14 +211,15 @@ async fn extreme_positions_are_answered_in_every_version() {
         }
     }
     for version in versions(ApiKey::ListOffsets) {
+        let since = |first| if version >= first { 0 } else { 35 };
         for (index, timestamp, code) in [
             (-1, -1, 3),
             (0, i64::MAX, 0),
-            (0, i64::MIN, 42),
-            (0, -3, 0),
-            (0, -4, 0),
-            (0, -5, 0),
-            (0, -6, 42),
+            (0, i64::MIN, 35),
+            (0, -3, since(7)),
+            (0, -4, since(8)),
+            (0, -5, since(9)),
+            (0, -6, since(11)),
         ] {
             let partition = list_offsets_request::ListOffsetsPartition::default()
                 .with_partition_index(index)
