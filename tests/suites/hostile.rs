@@ -12,6 +12,8 @@ use verbatim_tests::random::Random;
 
 const ADDRESS_SPACE_BYTES: u64 = 512 << 20;
 const GROWTH_KIB_MAX: u64 = 32 << 10;
+/// Closings that a host logs one by one, before it counts those that it leaves out.
+const TOLD_AT_ONCE: usize = 20;
 
 #[test]
 fn frames_that_no_client_sends_close_the_connection_and_are_logged_once() -> anyhow::Result<()> {
@@ -109,12 +111,14 @@ fn garbage_and_idle_promises_leave_no_trace() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Each of these peers has one line in the log of a host that has ended: there is no more to come.
+/// Each of these peers has one line in the log of a host that has ended: there is no more to come. Of a flood only the first
+/// are told one by one.
 fn logged_once(log: &str, peers: &[(String, String)]) -> anyhow::Result<()> {
-    for (what, peer) in peers {
+    for (index, (what, peer)) in peers.iter().enumerate() {
         let named = format!("peer={peer} ");
         let lines: Vec<&str> = log.lines().filter(|line| line.contains(&named)).collect();
-        assert_eq!(lines.len(), 1, "{what}: log lines about the peer {peer}: {lines:#?}\n{log}");
+        let told = if index < TOLD_AT_ONCE { lines.len() == 1 } else { lines.len() <= 1 };
+        ensure!(told, "{what}: log lines about the peer {peer}: {lines:#?}\n{log}");
     }
     Ok(())
 }

@@ -144,19 +144,7 @@ impl Worker {
             return (Outcome { failed: true, ..Outcome::refused(error) }, partition);
         }
         let outcome = match verdict {
-            Ok(plan) => match too_large(&partition, &plan, self.setup.exact_batch_bytes_max) {
-                Some(refusal) => {
-                    self.metrics.refused(refusal.reason);
-                    refused(&partition, &request, refusal)
-                }
-                None => {
-                    let outcome = apply(&mut partition, id, &request, &plan);
-                    if outcome.is_done() {
-                        self.metrics.appended(partition.policy().exact, &plan, &batches);
-                    }
-                    outcome
-                }
-            },
+            Ok(plan) => self.carry_out(&mut partition, id, &request, &batches, &plan),
             Err(Denied::Refused(refusal)) => {
                 self.metrics.refused(refusal.reason);
                 refused(&partition, &request, refusal)
@@ -167,6 +155,25 @@ impl Worker {
             }
         };
         (outcome, partition)
+    }
+
+    fn carry_out(
+        &self,
+        partition: &mut OwnPartition,
+        id: PartitionId,
+        request: &Request,
+        batches: &[Incoming],
+        plan: &Plan,
+    ) -> Outcome {
+        if let Some(refusal) = too_large(partition, plan, self.setup.exact_batch_bytes_max) {
+            self.metrics.refused(refusal.reason);
+            return refused(partition, request, refusal);
+        }
+        let outcome = apply(partition, id, request, plan);
+        if outcome.is_done() {
+            self.metrics.appended(partition.policy().exact, plan, batches);
+        }
+        outcome
     }
 }
 
