@@ -86,6 +86,11 @@ fn a_wrong_call_is_2_and_says_what_is_wrong() {
         (vec!["serve", "--data", data, "--advertise", "nowhere"], "HOST:PORT"),
         (vec!["serve", "--data", data, "--flush", "sometimes"], "always, interval or never"),
         (vec!["serve", "--data", data, "--module", "name"], "NAME=FILE"),
+        (
+            vec!["serve", "--data", data, "--in-flight-bytes-max", "1000"],
+            "--in-flight-bytes-max must be at least twice in-flight-bytes-per-connection-max, 268435456, \
+             in-flight-bytes-max=`1000`",
+        ),
         (vec!["serve", "--config-file", file], "lisen"),
         (vec!["topic", "create", "t", "--config", "novalue"], "KEY=VALUE"),
         (vec!["nothing"], "nothing"),
@@ -94,6 +99,30 @@ fn a_wrong_call_is_2_and_says_what_is_wrong() {
         let told = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
         assert!(told.contains(part), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn a_0_with_which_no_host_can_run_is_2_and_names_the_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    for flag in [
+        "flush-interval-ms",
+        "retention-check-interval-ms",
+        "append-threads",
+        "connections-max",
+        "connections-per-ip-max",
+        "request-bytes-max",
+        "in-flight-requests-per-connection-max",
+        "handshake-ms-max",
+        "idle-ms-max",
+        "stall-ms-max",
+    ] {
+        let output = run(&["serve", "--data", data.to_str().unwrap(), &format!("--{flag}"), "0"]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{flag}: {told}");
+        assert!(told.contains(&format!("--{flag} must be 1 or more, {flag}=`0`")), "{flag}: {told}");
+        assert!(!data.exists(), "{flag}");
     }
 }
 

@@ -40,9 +40,9 @@ pub struct Broker {
 /// Why a host does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Limits do not fit together.
+    /// A host cannot run with these settings.
     #[error(transparent)]
-    Limits(#[from] ConfigError),
+    Config(#[from] ConfigError),
     /// The data folder cannot be used.
     #[error(transparent)]
     Folder(#[from] LogError),
@@ -98,7 +98,7 @@ impl Broker {
         config: Config,
         judges: Arc<dyn Judges>,
     ) -> Result<Self, StartError> {
-        config.limits.check()?;
+        config.check()?;
         let folder = DataFolder::open(&config.data, Arc::clone(&io))?;
         let catalogue = Catalogue::open(&config.data, Arc::clone(&io))?;
         let listen = |source| StartError::Listen { address: config.listen, source };
@@ -211,7 +211,7 @@ type Threads = (Arc<Metrics>, Vec<append::Appender>, Vec<JoinHandle<()>>);
 
 fn start_threads(config: &Config, judges: &Arc<dyn Judges>, io: &Arc<dyn Io>) -> Result<Threads, StartError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let count = config.append_threads.unwrap_or(cores).max(1);
+    let count = config.append_threads.unwrap_or(cores);
     let metrics = Arc::new(Metrics::new(count));
     let setup = Setup {
         metrics: Arc::clone(&metrics),

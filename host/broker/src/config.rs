@@ -66,6 +66,24 @@ impl Config {
             limits: Limits::default(),
         }
     }
+
+    /// Whether a host can run with it: intervals above 0, at least one append thread, and [`Limits::check`].
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming field, value and expectation.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let intervals = [
+            ("flush_interval", self.flush_interval),
+            ("retention_check_interval", self.retention_check_interval),
+        ];
+        if let Some((field, value)) = intervals.into_iter().find(|(_, interval)| interval.is_zero()) {
+            return Err(ConfigError::new(field, format!("{value:?}"), "above 0"));
+        }
+        if let Some(threads) = self.append_threads.filter(|threads| *threads == 0) {
+            return Err(ConfigError::new("append_threads", threads, "1 or more"));
+        }
+        self.limits.check()
+    }
 }
 
 /// What is bounded, and by how much.
@@ -117,13 +135,24 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether the limits of connections fit together: the largest request into what one connection may have in flight,
-    /// and that twice into what all may have.
+    /// Whether times and queues are above 0, and the limits of connections fit together: the largest request into what one
+    /// connection may have in flight, and that twice into what all may have.
     ///
     /// # Errors
     /// [`ConfigError`], naming field, value and expectation.
     pub fn check(&self) -> Result<(), ConfigError> {
-        self.server().check()
+        // Here in milliseconds and by the names that they have here; the server has other ones.
+        let queue_max = u64::try_from(self.append_queue_max).unwrap_or(u64::MAX);
+        let counts = [
+            ("handshake_ms_max", self.handshake_ms_max),
+            ("idle_ms_max", self.idle_ms_max),
+            ("stall_ms_max", self.stall_ms_max),
+            ("append_queue_max", queue_max),
+        ];
+        match counts.into_iter().find(|(_, count)| *count == 0) {
+            Some((field, count)) => Err(ConfigError::new(field, count, "1 or more")),
+            None => self.server().check(),
+        }
     }
 
     /// Those that the server keeps.
@@ -168,6 +197,39 @@ impl Default for Limits {
             append_stall_ms_max: 30_000,
             partitions_max: 10_000,
             throttle_ms_max: i32::try_from(verbatim_engine::MAX_THROTTLE_MS).unwrap_or(i32::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_host_cannot_run_with_is_named() {
+        let default = Config::new(PathBuf::new(), SocketAddr::from(([127, 0, 0, 1], 0)));
+        assert_eq!(default.check(), Ok(()));
+        let limited = |change: fn(&mut Limits)| {
+            let mut config = default.clone();
+            change(&mut config.limits);
+            config
+        };
+        let cases = [
+            (Config { flush_interval: Duration::ZERO, ..default.clone() }, "flush_interval must be above 0"),
+            (
+                Config { retention_check_interval: Duration::ZERO, ..default.clone() },
+                "retention_check_interval must be above 0",
+            ),
+            (Config { append_threads: Some(0), ..default.clone() }, "append_threads must be 1 or more"),
+            (limited(|limits| limits.append_queue_max = 0), "append_queue_max must be 1 or more"),
+            (limited(|limits| limits.handshake_ms_max = 0), "handshake_ms_max must be 1 or more"),
+            (limited(|limits| limits.idle_ms_max = 0), "idle_ms_max must be 1 or more"),
+            (limited(|limits| limits.stall_ms_max = 0), "stall_ms_max must be 1 or more"),
+            (limited(|limits| limits.request_bytes_max = 0), "request_bytes_max must be 1 or more"),
+        ];
+        for (config, expected) in cases {
+            let told = config.check().map_err(|error| error.to_string());
+            assert!(told.as_ref().is_err_and(|told| told.starts_with(expected)), "{expected}: {told:?}");
         }
     }
 }

@@ -96,7 +96,7 @@ impl Serve {
     }
 
     fn config(self, file: file::Serve) -> anyhow::Result<Config> {
-        let limits = self.peers.limits(&file)?;
+        let limits = self.peers.limits(&file);
         let data = self
             .data
             .or(file.data)
@@ -108,10 +108,10 @@ impl Serve {
         config.node_id = self.node_id.or(file.node_id).unwrap_or(config.node_id);
         config.flush = self.flush.or(file.flush).unwrap_or(config.flush);
         let interval_ms = self.flush_interval_ms.or(file.flush_interval_ms);
-        config.flush_interval = interval_ms.map_or(config.flush_interval, Duration::from_millis);
+        config.flush_interval = interval("flush-interval-ms", interval_ms, config.flush_interval)?;
         let look_ms = self.retention_check_interval_ms.or(file.retention_check_interval_ms);
         config.retention_check_interval =
-            look_ms.map_or(config.retention_check_interval, Duration::from_millis);
+            interval("retention-check-interval-ms", look_ms, config.retention_check_interval)?;
         config.append_threads = self.append_threads.or(file.append_threads);
         config.limits = limits;
         let limits = &mut config.limits;
@@ -122,6 +122,8 @@ impl Serve {
         if config.node_id < 0 {
             return Err(Usage(format!("--node-id must be 0 or more, node-id=`{}`", config.node_id)).into());
         }
+        // In the words of the flags.
+        config.check().map_err(|error| Usage(format!("--{error}").replace('_', "-")))?;
         Ok(config)
     }
 }
@@ -197,6 +199,15 @@ fn flush_policy(text: &str) -> Result<FlushPolicy, String> {
         "interval" => Ok(FlushPolicy::Interval),
         "never" => Ok(FlushPolicy::Never),
         _ => Err("expected always, interval or never".to_owned()),
+    }
+}
+
+/// What is given in milliseconds; the configuration names it without the unit that the flag has.
+fn interval(flag: &str, given_ms: Option<u64>, default: Duration) -> anyhow::Result<Duration> {
+    match given_ms {
+        Some(0) => Err(Usage(format!("--{flag} must be 1 or more, {flag}=`0`")).into()),
+        Some(ms) => Ok(Duration::from_millis(ms)),
+        None => Ok(default),
     }
 }
 

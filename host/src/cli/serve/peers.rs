@@ -3,7 +3,7 @@
 use clap::Args;
 use verbatim::broker::Limits;
 
-use super::super::{Usage, file};
+use super::super::file;
 
 #[derive(Debug, Args)]
 pub(super) struct Peers {
@@ -47,9 +47,9 @@ pub(super) struct Peers {
 
 impl Peers {
     /// The limits, with defaults for what is given neither here nor in the file.
-    pub(super) fn limits(&self, file: &file::Serve) -> anyhow::Result<Limits> {
+    pub(super) fn limits(&self, file: &file::Serve) -> Limits {
         let all = Limits::default();
-        let limits = Limits {
+        Limits {
             connections_max: self.connections_max.or(file.connections_max).unwrap_or(all.connections_max),
             connections_per_ip_max: self
                 .connections_per_ip_max
@@ -87,9 +87,6 @@ impl Peers {
             idle_ms_max: self.idle_ms_max.or(file.idle_ms_max).unwrap_or(all.idle_ms_max),
             stall_ms_max: self.stall_ms_max.or(file.stall_ms_max).unwrap_or(all.stall_ms_max),
             ..all
-        };
-        // In the words of the flags.
-        limits.check().map_err(|error| Usage(error.to_string().replace('_', "-")))?;
-        Ok(limits)
+        }
     }
 }

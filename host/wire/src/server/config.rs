@@ -68,6 +68,13 @@ pub struct ConfigError {
     expected: String,
 }
 
+impl ConfigError {
+    /// A field, what it is, and what it must be, such as `1 or more`.
+    pub fn new(field: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
+        Self { field, value: value.to_string(), expected: expected.into() }
+    }
+}
+
 impl Config {
     /// Whether the largest request fits into what one connection may hold, and that twice into what all may hold.
     ///
@@ -78,6 +85,7 @@ impl Config {
             ("connections_max", self.connections_max),
             ("connections_per_ip_max", self.connections_per_ip_max),
             ("in_flight_requests_per_connection_max", self.in_flight_requests_per_connection_max),
+            ("request_bytes_max", self.request_bytes_max),
         ];
         let counts =
             counts.map(|(field, value)| (field, value.to_string(), value > 0, "1 or more".to_owned()));
@@ -106,7 +114,7 @@ impl Config {
         ];
         let wrong = counts.into_iter().chain(waits).chain(sizes).find(|(_, _, fits, _)| !fits);
         match wrong {
-            Some((field, value, _, expected)) => Err(ConfigError { field, value, expected }),
+            Some((field, value, _, expected)) => Err(ConfigError::new(field, value, expected)),
             None => Ok(()),
         }
     }
@@ -134,6 +142,10 @@ mod tests {
             (
                 Config { connections_per_ip_max: 0, ..default.clone() },
                 "connections_per_ip_max must be 1 or more, connections_per_ip_max=`0`",
+            ),
+            (
+                Config { request_bytes_max: 0, ..default.clone() },
+                "request_bytes_max must be 1 or more, request_bytes_max=`0`",
             ),
             (Config { idle_max: Duration::ZERO, ..default }, "idle_max must be above 0, idle_max=`0ns`"),
         ];
