@@ -83,7 +83,7 @@ fn finish(log: &mut Log, to: i64, position: u64) -> Result<(), LogError> {
         reopened.find_age()?;
         log.segments.push(Arc::new(reopened));
     }
-    log.producers = scan::replay(&*log.io, &log.folder, &log.segments, to)?;
+    log.producers = scan::replay(&*log.io, &log.folder, &log.segments, (log.facts.start, end, to))?;
     if end < to || to == log.facts.start {
         log.roll(to)?;
     }

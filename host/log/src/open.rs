@@ -249,7 +249,7 @@ fn scanned_tail(
         }
     }
     let end_stated = end.max(facts.end).max(facts.start);
-    let producers = scan::replay(io, folder, &stored.segments, end_stated)?;
+    let producers = scan::replay(io, folder, &stored.segments, (facts.start, end, end_stated))?;
     Ok(Tail { producers, end, recovery })
 }
 

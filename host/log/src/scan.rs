@@ -142,15 +142,19 @@ fn valid_follows(segment: &Segment, scan: &Scan, limit: u64) -> Result<bool, Log
     Ok(false)
 }
 
-/// Producers at the end of the segments: the nearest snapshot at or before the last one's base (or `end` without any), and
-/// all batches since. The last segment's aborted transactions are found anew on the way.
+/// Producers at `end`: the nearest snapshot at or before the last segment's base (or `end` without any segment), and all
+/// batches since. The last segment's aborted transactions are found anew on the way.
+///
+/// Where the last segment ends, at `last_end`, at or below `start`, it is a dead one that a power loss brought back or left,
+/// and those after it may be gone: the snapshot at or before the start knows them.
 pub(crate) fn replay(
     io: &dyn Io,
     folder: &Path,
     segments: &[Arc<Segment>],
-    end: i64,
+    (start, last_end, end): (i64, i64, i64),
 ) -> Result<Producers, LogError> {
-    let (mut producers, from) = nearest_snapshot(io, folder, segments.last().map_or(end, |last| last.base))?;
+    let at = segments.last().map_or(end, |last| if last_end <= start { start } else { last.base });
+    let (mut producers, from) = nearest_snapshot(io, folder, at)?;
     let Some(last) = segments.last() else { return Ok(producers) };
     last.aborted_mut().clear();
     for segment in segments.get(floor(segments, from)..).unwrap_or_default() {

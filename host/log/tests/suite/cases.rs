@@ -200,6 +200,26 @@ fn five_batches_of_a_producer_survive() {
     assert_eq!(log.expire_producers(i64::MAX, 100), 0);
 }
 
+/// The order in which removed files stay removed is nobody's promise: of two the older one may come back alone.
+#[test]
+fn producers_survive_a_dead_segment_that_a_power_loss_brings_back() {
+    let disk = Disk::default();
+    let mut log = create(&disk, &small(1));
+    append(&mut log, &[plain(0, 1, 2), produced(2, 1, 2, (9, 3, 0), true)]);
+    let oldest = disk.bytes(&log_file(0));
+    log.advance_start(4).unwrap();
+    let before = log.producer(9).unwrap().clone();
+    assert_eq!((segments(&disk).len(), before.open_transaction), (1, Some(2)));
+    drop(log);
+    disk.open(&log_file(0), true).unwrap();
+    disk.set_bytes(&log_file(0), oldest);
+    let (mut log, _) = try_open(&disk, &small(1)).unwrap();
+    assert_eq!((log.producer(9), log.open_transactions()), (Some(&before), vec![(2, 9)]));
+    assert_eq!((log.position().start, log.position().end, segments(&disk).len()), (4, 4, 1));
+    append(&mut log, &[marker(4, 1, (9, 3), true)]);
+    assert_eq!(log.reader().aborted(0, 5).len(), 1);
+}
+
 #[test]
 fn an_empty_log_restarts_below_its_end() {
     let disk = Disk::default();
