@@ -7,6 +7,8 @@
 //! [`Reply::muted`]: verbatim_wire::server::Reply::muted
 
 use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +19,7 @@ const FIRST_MS: u32 = verbatim_engine::FIRST_THROTTLE_MS;
 const CLIENTS_MAX: usize = 1_024;
 
 /// Who is throttled: the peer's address and what it calls itself.
-pub(crate) type Client = (IpAddr, String);
+pub(crate) type Client<'a> = (IpAddr, &'a str);
 
 /// For how long to mute the connection of a client that was told to wait so many milliseconds.
 pub(crate) fn mute(throttle_ms: i32) -> Duration {
@@ -28,27 +30,30 @@ pub(crate) fn mute(throttle_ms: i32) -> Duration {
 #[derive(Debug)]
 pub(crate) struct Throttle {
     most_ms: i32,
-    waits: Mutex<HashMap<Client, i32>>,
+    /// Clients are kept by their keyed hash: what they call themselves may be long.
+    hasher: RandomState,
+    waits: Mutex<HashMap<u64, i32>>,
 }
 
 impl Throttle {
     pub(crate) fn new(most_ms: i32) -> Self {
-        Self { most_ms, waits: Mutex::new(HashMap::new()) }
+        Self { most_ms, hasher: RandomState::new(), waits: Mutex::default() }
     }
 
     /// The wait to tell `client` after a request on which the module failed, or did not; milliseconds.
-    pub(crate) fn after(&self, client: Client, failed: bool) -> i32 {
+    pub(crate) fn after(&self, client: Client<'_>, failed: bool) -> i32 {
         let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         if !failed {
             if !waits.is_empty() {
-                waits.remove(&client);
+                waits.remove(&self.hasher.hash_one(client));
             }
             return 0;
         }
-        if waits.len() >= CLIENTS_MAX && !waits.contains_key(&client) {
+        let key = self.hasher.hash_one(client);
+        if waits.len() >= CLIENTS_MAX && !waits.contains_key(&key) {
             waits.clear();
         }
-        let wait = waits.entry(client).or_default();
+        let wait = waits.entry(key).or_default();
         let first = i32::try_from(FIRST_MS).unwrap_or(i32::MAX).min(self.most_ms);
         *wait = wait.saturating_mul(2).clamp(first, self.most_ms);
         *wait
@@ -62,10 +67,11 @@ mod tests {
     #[test]
     fn waits_double_up_to_the_most_and_end_with_a_request_that_went_well() {
         let throttle = Throttle::new(1_000);
-        let client = |name: &str| (IpAddr::from([127, 0, 0, 1]), name.to_owned());
+        let client = |name| (IpAddr::from([127, 0, 0, 1]), name);
         let waits: Vec<i32> = (0..6).map(|_| throttle.after(client("a"), true)).collect();
         assert_eq!(waits, [100, 200, 400, 800, 1_000, 1_000]);
         assert_eq!(throttle.after(client("b"), true), 100);
+        assert_eq!(throttle.after((IpAddr::from([127, 0, 0, 2]), "a"), true), 100);
         assert_eq!(throttle.after(client("a"), false), 0);
         assert_eq!(throttle.after(client("a"), true), 100);
     }
@@ -74,7 +80,7 @@ mod tests {
     fn the_memory_is_bounded() {
         let throttle = Throttle::new(1_000);
         for index in 0..3 * CLIENTS_MAX {
-            throttle.after((IpAddr::from([127, 0, 0, 1]), index.to_string()), true);
+            throttle.after((IpAddr::from([127, 0, 0, 1]), &index.to_string()), true);
         }
         assert!(throttle.waits.lock().is_ok_and(|waits| waits.len() <= CLIENTS_MAX));
     }

@@ -84,10 +84,10 @@ pub(super) async fn admit(
     }
     let shared = Arc::clone(shared);
     let name = context.head.client_id.map(|id| id.to_string()).unwrap_or_default();
-    let client: Client = (context.peer.ip(), name);
+    let address = context.peer.ip();
     Box::pin(async move {
-        let (reply, failed_ms) = answer(&shared, &client, common.acks, topics).await;
-        let quota_ms = shared.meters.wrote(&shared.catalogue.snapshot().quotas, &client.1, bytes);
+        let (reply, failed_ms) = answer(&shared, (address, &name), common.acks, topics).await;
+        let quota_ms = shared.meters.wrote(&shared.catalogue.snapshot().quotas, &name, bytes);
         throttled(reply, failed_ms.max(quota_ms))
     })
 }
@@ -204,7 +204,7 @@ fn bad_acks(acks: i16) -> ApiError {
 }
 
 /// The answer, and how long the client has to wait for failures of the module.
-async fn answer(shared: &Shared, client: &Client, acks: i16, topics: Vec<TopicAnswers>) -> (Reply, i32) {
+async fn answer(shared: &Shared, client: Client<'_>, acks: i16, topics: Vec<TopicAnswers>) -> (Reply, i32) {
     let (mut module_failed, mut first_error) = (false, None);
     let mut answers = Vec::with_capacity(topics.len());
     for TopicAnswers { answer, partitions } in topics {
@@ -224,7 +224,7 @@ async fn answer(shared: &Shared, client: &Client, acks: i16, topics: Vec<TopicAn
         }
         answers.push(answer.with_partition_responses(parts));
     }
-    let wait_ms = shared.throttle.after(client.clone(), module_failed);
+    let wait_ms = shared.throttle.after(client, module_failed);
     let reply = match (acks, first_error) {
         (0, None) => Reply::Silent,
         (0, Some(error)) => Reply::Close { reason: format!("a Produce with acks=0 failed: {error}") },
