@@ -1,4 +1,5 @@
-//! How many files the process may hold open: every connection and every segment is one.
+//! How many files the process may hold open: every connection is one, and the last segment of every partition, and up to
+//! 512 of all older segments.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -21,7 +22,7 @@ pub(super) fn raise(connections_max: usize) {
         tracing::warn!(
             open_files_max,
             connections_max,
-            "too few open files: every connection and every segment of a partition is one"
+            "too few open files: every connection is one, the last segment of every partition, and up to 512 older segments"
         );
     } else {
         tracing::info!(open_files_max, "limit of open files");
