@@ -373,12 +373,16 @@ impl Mark {
         log.segments.truncate(kept);
         log.segments.push(Arc::clone(&self.last));
         // One that was just being made is not in the list yet.
-        for base in segment::list(&*log.io, &log.folder)? {
-            if !log.segments.iter().any(|segment| segment.base == base) {
-                remove_segment(&*log.io, &Names::new(&log.folder, base))?;
-            }
+        let mut made = segment::list(&*log.io, &log.folder)?;
+        made.retain(|base| !log.segments.iter().any(|segment| segment.base == *base));
+        for base in &made {
+            remove_segment(&*log.io, &Names::new(&log.folder, *base))?;
         }
         remove_snapshots_above(&*log.io, &log.folder, self.end)?;
+        if !made.is_empty() {
+            // Else a power loss could bring back what was refused.
+            sync_parent(&*log.io, &self.last.names.log)?;
+        }
         let last = &self.last;
         if let (Index::Growing(index), Some(mark)) = (&mut *last.index_mut(), &self.index) {
             index.go_back(mark);
@@ -393,7 +397,7 @@ impl Mark {
                 sync_parent(&*log.io, &last.names.log)?;
             }
             last.file.set_len(self.length).map_err(LogError::io("truncate", &last.names.log))?;
-            // Else a power loss could bring back what was refused.
+            // For the same reason.
             last.file.sync().map_err(LogError::io("sync", &last.names.log))?;
             log.dirty = false;
         } else {

@@ -6,7 +6,7 @@ use verbatim_log::{ApplyError, Config, Log, Retention};
 
 use crate::batches::{marker, plain, produced};
 use crate::cases::{create, exact, segments, try_open};
-use crate::disk::{Disk, Fault};
+use crate::disk::{Disk, Fault, Loss};
 use crate::model::{Model, Request, read_all};
 
 fn config() -> Config {
@@ -191,6 +191,34 @@ fn retention_is_undone_or_finished_wherever_it_fails() {
                     break;
                 }
             }
+        }
+    }
+}
+
+/// Whatever a request made before it failed is gone for good, new segments with its batches included.
+#[test]
+fn a_power_loss_brings_back_nothing_of_a_refused_request() {
+    let tiny = Config { segment_bytes: 1, ..config() };
+    for operation in 0.. {
+        let disk = Disk::default();
+        let mut log = create(&disk, &tiny);
+        apply(&mut log, &Request { batches: vec![plain(0, 1, 2)], ..Request::default() }).unwrap();
+        log.flush().unwrap();
+        let operations = disk.operations();
+        disk.set_fault(operation, Fault::Fail);
+        let batches = vec![plain(2, 1, 2), plain(4, 1, 2), plain(6, 1, 2)];
+        let result = apply(&mut log, &Request { batches, ..Request::default() });
+        let done = disk.operations() - operations <= operation;
+        disk.clear_faults();
+        let refused = matches!(result, Err(ApplyError::Failed { .. }));
+        assert!(refused || result.is_ok() || log.offline().is_some(), "{result:?}");
+        drop(log);
+        disk.power_loss(Loss::Everything);
+        let (log, _) = try_open(&disk, &tiny).unwrap();
+        assert!(!refused || log.position().end == 2, "operation {operation}, {:?}", log.position());
+        if done {
+            assert!(operation > 10);
+            return;
         }
     }
 }
