@@ -37,6 +37,13 @@ pub(crate) struct Ask {
     pub(crate) committed: bool,
 }
 
+impl Ask {
+    /// Where reading ends.
+    pub(crate) fn bound(&self, view: &View) -> i64 {
+        if self.committed { view.stable_offset } else { view.high_watermark }
+    }
+}
+
 /// What a partition has for a reader.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
@@ -103,7 +110,7 @@ pub(crate) fn rule(reader: &Reader, ask: Ask) -> Result<Ruled, ApiError> {
         }
         return Err(out_of_range(&view, ask.offset));
     }
-    let bound = if ask.committed { view.stable_offset } else { view.high_watermark };
+    let bound = ask.bound(&view);
     Ok(if ask.offset >= bound { Ruled::Done(Part::empty(view, ask)) } else { Ruled::Read(bound) })
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use kafka_protocol::messages::BrokerId;
 use kafka_protocol::protocol::StrBytes;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use verbatim_log::folder::DataFolder;
@@ -63,6 +64,9 @@ impl PartitionView {
     }
 }
 
+/// Searches by time at a time: each may hold an inflated batch, and one of the few threads that read the disk.
+const SEARCHES_MAX: usize = 2;
+
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) metrics: Arc<Metrics>,
@@ -76,6 +80,8 @@ pub(crate) struct Shared {
     pub(crate) rooms: Rooms,
     /// What readers were told, so that they need not be told again.
     pub(crate) sessions: Sessions,
+    /// Searches by time that may run at a time.
+    pub(crate) searches: Arc<Semaphore>,
     /// The host shuts down: nobody waits for new data any more.
     pub(crate) stopping: CancellationToken,
     /// Changes of topics happen one at a time.
@@ -117,6 +123,7 @@ impl Shared {
             in_flight,
             catalogue,
             judges,
+            searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
             stopping: CancellationToken::new(),
             admin: tokio::sync::Mutex::new(()),
             folder,

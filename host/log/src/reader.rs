@@ -247,6 +247,17 @@ fn whole_below(bytes: &[u8], bound: i64) -> usize {
     length
 }
 
+/// Takes a record; whether more are wanted.
+type Visit<'a> = &'a mut dyn FnMut(TimestampHit) -> bool;
+
+/// Keeps the record if its timestamp is larger than those before it; wants all.
+fn larger(record: TimestampHit, best: &mut Option<TimestampHit>) -> bool {
+    if best.is_none_or(|best| record.timestamp > best.timestamp) {
+        *best = Some(record);
+    }
+    true
+}
+
 /// A search for records by timestamp.
 struct Search<'a> {
     published: &'a Published,
@@ -260,23 +271,41 @@ impl Search<'_> {
         let mut hit = None;
         self.batches(index, from, |stored, records| {
             if stored.header.max_timestamp >= timestamp {
-                hit = records()?.into_iter().find(|record| record.timestamp >= timestamp);
+                records(&mut |record| {
+                    hit = Some(record).filter(|record| record.timestamp >= timestamp);
+                    hit.is_none()
+                })?;
             }
             Ok(hit.is_none())
         })?;
         Ok(hit)
     }
 
-    /// The record of a segment with the largest timestamp.
+    /// The first record of a segment with the largest timestamp. Headers say in which batch it is, so that one batch is
+    /// inflated; more only where its record lies below the start or its header says too much.
     fn largest(&self, index: usize) -> Result<Option<TimestampHit>, LogError> {
-        let mut best: Option<TimestampHit> = None;
-        self.batches(index, self.published.view.start, |stored, records| {
+        let start = self.published.view.start;
+        let mut promised: Option<(i64, i64)> = None;
+        self.batches(index, start, |stored, _| {
+            let header = &stored.header;
+            if promised.is_none_or(|(timestamp, _)| header.max_timestamp > timestamp) {
+                promised = Some((header.max_timestamp, header.base_offset));
+            }
+            Ok(true)
+        })?;
+        let Some((timestamp, base)) = promised else { return Ok(None) };
+        let mut best = None;
+        self.batches(index, base.max(start), |_, records| {
+            records(&mut |record| larger(record, &mut best))?;
+            Ok(false)
+        })?;
+        if best.is_some_and(|best| best.timestamp == timestamp) {
+            return Ok(best);
+        }
+        best = None;
+        self.batches(index, start, |stored, records| {
             if best.is_none_or(|best| stored.header.max_timestamp > best.timestamp) {
-                for record in records()? {
-                    if best.is_none_or(|best| record.timestamp > best.timestamp) {
-                        best = Some(record);
-                    }
-                }
+                records(&mut |record| larger(record, &mut best))?;
             }
             Ok(true)
         })?;
@@ -290,7 +319,7 @@ impl Search<'_> {
         from: i64,
         mut visit: impl FnMut(
             &Stored,
-            &mut dyn FnMut() -> Result<Vec<TimestampHit>, LogError>,
+            &mut dyn FnMut(Visit<'_>) -> Result<(), LogError>,
         ) -> Result<bool, LogError>,
     ) -> Result<(), LogError> {
         let Some(segment) = self.published.segments.get(index) else { return Ok(()) };
@@ -303,9 +332,9 @@ impl Search<'_> {
             if stored.last_offset() < from {
                 continue;
             }
-            let mut records = || {
+            let mut records = |record: Visit<'_>| {
                 let payload = walk.bytes(&stored)?.get(HEADER_LEN..).unwrap_or_default();
-                self.records(&stored.header, payload).map_err(|detail| {
+                self.records(&stored.header, payload, record).map_err(|detail| {
                     LogError::corrupt(
                         &segment.names.log,
                         stored.position,
@@ -320,15 +349,14 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Offsets and timestamps of a batch's records at or after the start.
-    fn records(&self, header: &Header, payload: &[u8]) -> Result<Vec<TimestampHit>, String> {
+    /// Visits offsets and timestamps of a batch's records at or after the start, while more are wanted.
+    fn records(&self, header: &Header, payload: &[u8], visit: Visit<'_>) -> Result<(), String> {
         let codec = header
             .attributes
             .codec()
             .map_err(|codec| format!("no codec has this number, codec=`{codec}`"))?;
         let inflated = if codec == Codec::None { None } else { Some((self.inflate)(codec, payload)?) };
         let plain = inflated.as_deref().unwrap_or(payload);
-        let mut hits = Vec::new();
         for record in Records::new(plain, header.record_count) {
             let record = record.map_err(|error| error.to_string())?;
             let created = header.base_timestamp.saturating_add(record.timestamp_delta);
@@ -338,10 +366,10 @@ impl Search<'_> {
                 timestamp: if appended { header.max_timestamp } else { created },
                 leader_epoch: header.leader_epoch,
             };
-            if hit.offset >= self.published.view.start {
-                hits.push(hit);
+            if hit.offset >= self.published.view.start && !visit(hit) {
+                break;
             }
         }
-        Ok(hits)
+        Ok(())
     }
 }

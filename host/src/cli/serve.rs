@@ -19,6 +19,8 @@ use super::output::Output;
 mod open_files;
 mod peers;
 
+/// How long threads that read the disk may take to end.
+const END_MAX: Duration = Duration::from_secs(5);
 /// Threads for reading from the disk at most; each costs address space.
 const BLOCKING_THREADS_MAX: usize = 16;
 
@@ -92,7 +94,10 @@ impl Serve {
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .build()
             .context("the runtime cannot be started")?;
-        runtime.block_on(serve(config, modules, output))
+        let served = runtime.block_on(serve(config, modules, output));
+        // What still reads the disk for nobody is not waited for.
+        runtime.shutdown_timeout(END_MAX);
+        served
     }
 
     fn config(self, file: file::Serve) -> anyhow::Result<Config> {

@@ -108,7 +108,7 @@ fn start_epoch(view: &View) -> i32 {
     view.epochs.at(view.start).or_else(first).unwrap_or(-1)
 }
 
-/// Reads stored batches, so it stays off the connections' threads.
+/// Reads stored batches, so it stays off the connections' threads; a few at a time, since each may inflate a batch.
 async fn search(
     shared: &Shared,
     reader: Arc<Reader>,
@@ -116,7 +116,11 @@ async fn search(
     bound: i64,
 ) -> Result<Option<TimestampHit>, ApiError> {
     let limit = shared.config.limits.inflate_bytes_max;
+    let turn = Arc::clone(&shared.searches).acquire_owned().await;
+    let turn = turn.map_err(|error| ApiError::new(ErrorCode::UnknownServerError, error.to_string()))?;
     let searching = tokio::task::spawn_blocking(move || -> Result<Option<TimestampHit>, LogError> {
+        // Kept to the end, also if nobody waits for it any more.
+        let _turn = turn;
         let inflate = |codec, payload: &[u8]| super::inflate(codec, payload, limit);
         if timestamp == MAX_TIMESTAMP {
             reader.log.max_timestamp(bound, &inflate)

@@ -4,6 +4,7 @@
 //! is not here does not end the wait of the others: a reader that asks for it again and again would never wait.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kafka_protocol::protocol::StrBytes;
 use tokio::sync::Notify;
@@ -63,6 +64,7 @@ pub(crate) async fn poll(shared: &Shared, wanted: &Arc<[Wanted]>, enough: Enough
     loop {
         // Before reading: a change in between keeps its permit.
         let watching = Watching::begin(wanted, &waiter);
+        let seen = Seen::now(wanted);
         let mut room = shared.rooms.take(enough.max_bytes);
         let parts = read_within(shared, wanted, enough.max_bytes, &mut room).await;
         // What there is no room for is not waited for.
@@ -71,11 +73,67 @@ pub(crate) async fn poll(shared: &Shared, wanted: &Arc<[Wanted]>, enough: Enough
         if is_enough {
             return (parts, room);
         }
+        let short = enough.min_bytes.saturating_sub(bytes(&parts));
+        let over = async {
+            tokio::select! {
+                () = tokio::time::sleep_until(enough.until) => {}
+                () = shared.stopping.cancelled() => {}
+            }
+        };
         tokio::select! {
-            () = waiter.notified() => drop((watching, parts, room)),
-            () = tokio::time::sleep_until(enough.until) => return (parts, room),
-            () = shared.stopping.cancelled() => return (parts, room),
+            () = seen.is_outgrown(watching, short) => drop((parts, room)),
+            () = over => return (parts, room),
         }
+    }
+}
+
+/// The least time between two reads that both find too little.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How large each partition was when it was read, so that what is there is not read again for every batch that comes.
+struct Seen(Vec<u64>);
+
+impl Seen {
+    fn now(wanted: &[Wanted]) -> Self {
+        let size = |one: &Wanted| match &one.reader {
+            // What is there and may not be read yet counts as new: it becomes readable without growing.
+            Ok(reader) if one.ask.bound(&reader.view()) == reader.view().end => reader.log.size(),
+            _ => 0,
+        };
+        Self(wanted.iter().map(size).collect())
+    }
+
+    /// Waits until as many bytes have come as there was too little, or one partition has something else to tell.
+    async fn is_outgrown(&self, mut watching: Watching<'_>, short: usize) {
+        if short > 1 {
+            tokio::time::sleep(PAUSE).await;
+        }
+        let short = u64::try_from(short).unwrap_or(u64::MAX);
+        loop {
+            watching.waiter.notified().await;
+            // Before looking, as above.
+            watching = Watching::begin(watching.wanted, watching.waiter);
+            if self.growth(watching.wanted) >= short || watching.wanted.iter().any(tells) {
+                return;
+            }
+        }
+    }
+
+    fn growth(&self, wanted: &[Wanted]) -> u64 {
+        let grown = |(one, seen): (&Wanted, &u64)| {
+            one.reader.as_ref().map_or(0, |reader| reader.log.size().saturating_sub(*seen))
+        };
+        wanted.iter().zip(&self.0).map(grown).fold(0, u64::saturating_add)
+    }
+}
+
+/// Something is wrong, or histories part: that is told at once.
+fn tells(one: &Wanted) -> bool {
+    let Ok(reader) = &one.reader else { return false };
+    match super::rule(reader, one.ask) {
+        Ok(Ruled::Done(part)) => part.diverging.is_some(),
+        Ok(Ruled::Read(_)) => false,
+        Err(_) => true,
     }
 }
 
