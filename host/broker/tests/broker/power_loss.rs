@@ -43,7 +43,7 @@ async fn without_flushes_the_same_test_finds_what_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flushes_now_and_then_keep_all_but_the_last_batches() {
+async fn with_flushes_now_and_then_a_loss_is_all_that_can_go_wrong() {
     rounds(FlushPolicy::Interval, 2).await;
 }
 
