@@ -15,6 +15,7 @@ mod exact_writers;
 mod fetch_sessions;
 mod history;
 mod hostile;
+mod limits;
 mod metrics;
 mod misbehaving;
 mod no_compiler;

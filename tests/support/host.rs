@@ -29,6 +29,7 @@ pub struct Home {
     address: SocketAddr,
     address_space_bytes: Option<u64>,
     arguments: Vec<String>,
+    environment: Option<(&'static str, &'static str)>,
 }
 
 impl Home {
@@ -38,12 +39,19 @@ impl Home {
     /// If there is no room or no port.
     pub fn new() -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("verbatim-test-").tempdir()?;
-        Ok(Self { folder, address: free_address()?, address_space_bytes: None, arguments: Vec::new() })
+        let address = free_address()?;
+        Ok(Self { folder, address, address_space_bytes: None, arguments: Vec::new(), environment: None })
     }
 
     /// Limits the host's address space, in bytes.
     pub fn address_space(mut self, bytes: u64) -> Self {
         self.address_space_bytes = Some(bytes);
+        self
+    }
+
+    /// A variable, by name and value, that every host gets beside this process's own.
+    pub fn environment(mut self, variable: (&'static str, &'static str)) -> Self {
+        self.environment = Some(variable);
         self
     }
 
@@ -88,7 +96,7 @@ impl Home {
             }
             None => Command::new(programs::verbatim()?),
         };
-        command.arg("serve").arg("--data").arg(self.data());
+        command.arg("serve").arg("--data").arg(self.data()).envs(self.environment);
         command.args(["--listen", &self.address.to_string()]).args(&self.arguments);
         let output = File::options().append(true).create(true).open(&log)?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
