@@ -104,7 +104,7 @@ impl Seen {
     }
 
     /// Waits until as many bytes have come as there was too little, or one partition has something else to tell.
-    async fn is_outgrown(&self, mut watching: Watching<'_>, short: usize) {
+    async fn is_outgrown(&self, watching: Watching<'_>, short: usize) {
         if short > 1 {
             tokio::time::sleep(PAUSE).await;
         }
@@ -112,7 +112,7 @@ impl Seen {
         loop {
             watching.waiter.notified().await;
             // Before looking, as above.
-            watching = Watching::begin(watching.wanted, watching.waiter);
+            watching.go_on();
             if self.growth(watching.wanted) >= short || watching.wanted.iter().any(tells) {
                 return;
             }
@@ -149,6 +149,14 @@ impl<'a> Watching<'a> {
             reader.watch(waiter);
         }
         Self { wanted, waiter }
+    }
+
+    /// Back on the lists: who was woken is on that one no more.
+    fn go_on(&self) {
+        for reader in self.wanted.iter().filter_map(|one| one.reader.as_ref().ok()) {
+            reader.unwatch(self.waiter);
+            reader.watch(self.waiter);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::support::{Fetch, Host, TIME_MS, batch, builder, order};
 use bytes::Bytes;
 use verbatim_batch::{BatchBuilder, Codec, ControlType, place};
+use verbatim_wire::messages::fetch_response::PartitionData;
 
 /// An exact topic with offsets 100..103 under epoch 5 and 110..112 under epoch 7.
 async fn two_epochs(host: &Host) -> (Vec<u8>, Vec<u8>) {
@@ -222,6 +223,55 @@ async fn a_long_poll_ends_with_what_is_written_meanwhile() {
         tokio::join!(crate::support::fetch_on(&other, &asks, patient), host.produce("plain", &written, None));
     assert_eq!((produced.error_code, produced.base_offset), (0, 0));
     assert_eq!(fetched[0].records, Some(Bytes::from(written)));
+}
+
+/// Waits for longer than a client does: nothing but what is written can end it.
+async fn waits_for_ever(
+    host: &Host,
+    ask: Fetch,
+    topics: &[&str],
+) -> tokio::task::JoinHandle<Vec<PartitionData>> {
+    let client = host.connect().await;
+    let patient = Fetch { wait_ms: i32::MAX, ..ask };
+    let asks: Vec<(String, Fetch)> = topics.iter().map(|name| ((*name).to_owned(), patient)).collect();
+    let waiting = tokio::spawn(async move {
+        let asks: Vec<_> = asks.iter().map(|(name, ask)| (name.as_str(), *ask)).collect();
+        crate::support::fetch_on(&client, &asks, patient).await
+    });
+    // It is right in either order; this makes it wait before anything is written.
+    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    waiting
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_poll_waits_for_as_much_as_is_wanted_over_all_its_partitions() {
+    let host = Host::with_config(|config| config.limits.fetch_wait_ms_max = u64::MAX).await;
+    host.create("one", 1, &[]).await;
+    host.create("two", 1, &[]).await;
+    let written = batch(0, 0, &["some of it"]);
+    host.produce("one", &written, None).await;
+    let wanted = written.len() * 3;
+    let ask = Fetch { min_bytes: i32::try_from(wanted).unwrap(), ..Fetch::at(0) };
+    let waiting = waits_for_ever(&host, ask, &["one", "two"]).await;
+    host.produce("two", &written, None).await;
+    host.produce("one", &written, None).await;
+    let fetched = waiting.await.unwrap();
+    let lengths: Vec<usize> = fetched.iter().map(|part| part.records.as_ref().unwrap().len()).collect();
+    assert_eq!(lengths, [written.len() * 2, written.len()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_poll_ends_with_a_small_marker_that_makes_much_readable() {
+    let host = Host::with_config(|config| config.limits.fetch_wait_ms_max = u64::MAX).await;
+    host.exact("copy", &[]).await;
+    let open = builder(0, 1, &[&"x".repeat(10_000)]).producer(7, 0, 0).transactional().build().unwrap();
+    host.write("copy", &open, &order((0, -1), (1, 1))).await;
+    let ask = Fetch { committed: true, min_bytes: 5_000, ..Fetch::at(0) };
+    let waiting = waits_for_ever(&host, ask, &["copy"]).await;
+    let mut marker = BatchBuilder::marker(1, (7, 0), TIME_MS, ControlType::Commit, 0).unwrap();
+    place(&mut marker, 1, 1).unwrap();
+    host.write("copy", &marker, &order((1, 1), (2, 1))).await;
+    assert_eq!(waiting.await.unwrap()[0].records, Some(Bytes::from([open, marker].concat())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
