@@ -3,7 +3,7 @@
 //! [`FAMILIES`] is the one list of what there is; `collect` writes it as text when somebody asks, `http` is the listener,
 //! `health` the two answers about the host's state.
 //!
-//! **Cost.** Nothing is locked and nothing allocated where requests are counted. An append thread has a [`ThreadMetrics`] of
+//! **Cost.** Nothing is locked and nothing allocated where requests are counted. An append thread has a `ThreadMetrics` of
 //! its own, which nobody else writes; what connections count is atomic. Labels are places in arrays, by code, reason or kind;
 //! names are put to them only when the text is made.
 //!
