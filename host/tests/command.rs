@@ -91,6 +91,10 @@ fn a_wrong_call_is_2_and_says_what_is_wrong() {
             "--in-flight-bytes-max must be at least twice in-flight-bytes-per-connection-max, 268435456, \
              in-flight-bytes-max=`1000`",
         ),
+        (
+            vec!["serve", "--data", data, "--in-flight-requests-per-connection-max", "18446744073709551615"],
+            "--in-flight-requests-per-connection-max must be at most 65536",
+        ),
         (vec!["serve", "--config-file", file], "lisen"),
         (vec!["topic", "create", "t", "--config", "novalue"], "KEY=VALUE"),
         (vec!["nothing"], "nothing"),

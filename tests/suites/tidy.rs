@@ -56,10 +56,7 @@ const KNOWS: &[(&str, &[&str])] = &[
     ),
     ("host/compression", &["verbatim-batch"]),
     ("host/engine", &["verbatim-batch", "verbatim-contract"]),
-    (
-        "host/harness",
-        &["verbatim-batch", "verbatim-compression", "verbatim-contract", "verbatim-engine", "verbatim-wire"],
-    ),
+    ("host/harness", &["verbatim-batch", "verbatim-compression", "verbatim-engine", "verbatim-wire"]),
     ("host/log", &["verbatim-batch", "verbatim-contract"]),
     ("host/wire", &["verbatim-batch"]),
 ];

@@ -100,6 +100,12 @@ impl Config {
         let all = own.saturating_mul(2);
         let sizes = [
             (
+                "in_flight_requests_per_connection_max",
+                self.in_flight_requests_per_connection_max.to_string(),
+                self.in_flight_requests_per_connection_max <= IN_FLIGHT_REQUESTS_MAX,
+                format!("at most {IN_FLIGHT_REQUESTS_MAX}"),
+            ),
+            (
                 "request_bytes_max",
                 request.to_string(),
                 request <= own,
@@ -119,6 +125,9 @@ impl Config {
         }
     }
 }
+
+/// More requests of a connection under way than any client has.
+const IN_FLIGHT_REQUESTS_MAX: usize = 65_536;
 
 #[cfg(test)]
 mod tests {
