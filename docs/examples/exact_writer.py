@@ -37,13 +37,14 @@ def produce(end, epoch_before, batches):
     if tag is None: sys.exit(f"no tag in the answer, so this is not an exact topic: error {error} {message}")
     return (error, message) + struct.unpack(">xqxxxxixxxxxxxx", tag)
 
+if len(sys.argv) != 5: sys.exit(__doc__)
 host, port = sys.argv[1].rsplit(":", 1)
 topic, partition, segment = sys.argv[2].encode(), int(sys.argv[3]), open(sys.argv[4], "rb").read()
-batches = []
-while segment:  # a batch: base offset, length of what follows, leader epoch; at byte 23 last offset - base
-    base, length, epoch, delta = struct.unpack_from(">qii7xi", segment)
-    batches.append((base, base + delta + 1, epoch, segment[:12 + length]))
-    segment = segment[12 + length:]
+batches, at = [], 0
+while at < len(segment):  # a batch: base offset, length of what follows, leader epoch; at byte 23 last offset - base
+    base, length, epoch, delta = struct.unpack_from(">qii7xi", segment, at)
+    batches.append((base, base + delta + 1, epoch, segment[at:at + 12 + length]))
+    at += 12 + length
 stream = socket.create_connection((host, int(port)), timeout=15).makefile("rwb")
 # An end that no log has: this only asks where the log ends, and it has no records that another broker might append.
 error, message, end, last_epoch = produce(2**63 - 1, -1, [])
@@ -51,6 +52,7 @@ todo, asked = batches, None
 while todo and error in (0, 1):
     position = (end, next((batch[2] for batch in reversed(batches) if batch[0] < end), last_epoch))
     if error == 1 and position == asked: break  # the end is right and the epoch is not: another history
-    asked, (error, message, end, last_epoch) = position, produce(*position, todo[:100])
-    if error == 0: todo = todo[100:]  # written, or the same as what is stored; after error 1 go on from the answer's end
+    some = todo[:max(1, min(100, (1 << 20) // max(len(batch[3]) for batch in todo[:100])))]  # about a megabyte
+    asked, (error, message, end, last_epoch) = position, produce(*position, some)
+    if error == 0: todo = todo[len(some):]  # written, or the same as what is stored; after error 1 go on from the answer's end
 sys.exit(f"error {error}: {message}" if todo else print("the log ends at", end))

@@ -7,6 +7,7 @@
 //! let producer = ExactProducer::start(Config::new("127.0.0.1:9092"));
 //! let mut partition = producer.open(Target::new("copy", 0)).await?;
 //! let found = partition.found();
+//! // The source's leader epoch just below that end: the copy's last one, unless that begins at the end itself.
 //! partition.resume_at(found.end, found.last_epoch).await?;
 //! // The batches of the source from that end on, untouched.
 //! let source = Source { start: 0, end: 120, epoch: 3 };
