@@ -4,6 +4,7 @@
 //! folders are made, as `creating`; a deleted one stands there as `deleting` until its folders are gone. A start removes
 //! what it finds in either state.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -166,11 +167,17 @@ pub(crate) async fn remove_strays<'a>(shared: &Shared, topics: impl Fn(&str) -> 
         tracing::error!(%error, "partitions that were never served are not looked for");
         Vec::new()
     });
+    let mut strays = BTreeMap::<String, Vec<u32>>::new();
     for (name, index) in there {
-        let Some(topic) = topics(&name).filter(|topic| index >= topic.partitions) else { continue };
-        tracing::info!(topic = name, partition = index, "a partition that was never served is removed");
-        if let Err(error) = shared.remove_partitions(topic, [index]).await {
-            tracing::error!(topic = name, partition = index, %error, "it is left to the next start");
+        if topics(&name).is_some_and(|topic| index >= topic.partitions) {
+            strays.entry(name).or_default().push(index);
+        }
+    }
+    for (name, indices) in strays {
+        let Some(topic) = topics(&name) else { continue };
+        tracing::info!(topic = name, partitions = ?indices, "partitions that were never served are removed");
+        if let Err(error) = shared.remove_partitions(topic, indices).await {
+            tracing::error!(topic = name, %error, "what is left of them is left to the next start");
         }
     }
 }

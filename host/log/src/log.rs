@@ -45,6 +45,8 @@ pub struct Log {
     pub(crate) segments: Vec<Arc<Segment>>,
     /// `segments` as it is published.
     listed: Arc<[Arc<Segment>]>,
+    /// Bytes of those, but for the last.
+    listed_bytes: u64,
     /// As [`Published::largest`].
     largest: Arc<[i64]>,
     /// Bases of segments that were never used, to be removed after the commit.
@@ -310,6 +312,7 @@ impl Log {
             generation: 0,
             segments: segments_seen,
             largest: [].into(),
+            sealed_bytes: 0,
             last_length: 0,
         };
         let mut log = Self {
@@ -321,6 +324,7 @@ impl Log {
             source,
             segments,
             listed,
+            listed_bytes: 0,
             largest: [].into(),
             unused: Vec::new(),
             producers,
@@ -360,6 +364,7 @@ impl Log {
             generation: self.generation,
             segments: Arc::clone(&self.listed),
             largest: Arc::clone(&self.largest),
+            sealed_bytes: self.listed_bytes,
             last_length,
         }));
     }
@@ -368,6 +373,7 @@ impl Log {
     pub(crate) fn relist(&mut self) {
         self.listed = self.segments.get(self.dead_count()..).unwrap_or_default().into();
         let sealed = self.listed.iter().take(self.listed.len().saturating_sub(1));
+        self.listed_bytes = sealed.clone().map(|segment| segment.length()).fold(0, u64::saturating_add);
         let running = sealed.scan(-1_i64, |largest, segment| {
             *largest = segment.latest().map_or(*largest, |(latest, _)| latest.max(*largest));
             Some(*largest)

@@ -62,8 +62,7 @@ impl LogReader {
     #[must_use]
     pub fn size(&self) -> u64 {
         let published = self.shared.load();
-        let lengths = (0..published.segments.len()).map(|index| published.limit(index));
-        lengths.fold(0, u64::saturating_add)
+        published.sealed_bytes.saturating_add(published.last_length)
     }
 
     /// How many segments there are.

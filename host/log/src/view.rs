@@ -52,6 +52,8 @@ pub(crate) struct Published {
     pub(crate) segments: Arc<[Arc<Segment>]>,
     /// For each segment but the last, the largest timestamp up to its end.
     pub(crate) largest: Arc<[i64]>,
+    /// Bytes of all segments but the last.
+    pub(crate) sealed_bytes: u64,
     /// Bytes of the last segment that belong to this view.
     pub(crate) last_length: u64,
 }

@@ -64,7 +64,7 @@ pub(crate) async fn poll(shared: &Shared, wanted: &Arc<[Wanted]>, enough: Enough
     loop {
         // Before reading: a change in between keeps its permit.
         let watching = Watching::begin(wanted, &waiter);
-        let seen = Seen::now(wanted);
+        let seen = Seen::now(wanted, enough.min_bytes);
         let mut room = shared.rooms.take(enough.max_bytes);
         let parts = read_within(shared, wanted, enough.max_bytes, &mut room).await;
         // What there is no room for is not waited for.
@@ -91,10 +91,14 @@ pub(crate) async fn poll(shared: &Shared, wanted: &Arc<[Wanted]>, enough: Enough
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// How large each partition was when it was read, so that what is there is not read again for every batch that comes.
+/// Nothing is kept for a reader that takes whatever comes, as most do.
 struct Seen(Vec<u64>);
 
 impl Seen {
-    fn now(wanted: &[Wanted]) -> Self {
+    fn now(wanted: &[Wanted], min_bytes: usize) -> Self {
+        if min_bytes <= 1 {
+            return Self(Vec::new());
+        }
         let size = |one: &Wanted| match &one.reader {
             // What is there and may not be read yet counts as new: it becomes readable without growing.
             Ok(reader) if one.ask.bound(&reader.view()) == reader.view().end => reader.log.size(),
@@ -111,6 +115,9 @@ impl Seen {
         let short = u64::try_from(short).unwrap_or(u64::MAX);
         loop {
             watching.waiter.notified().await;
+            if short <= 1 {
+                return;
+            }
             // Before looking, as above.
             watching.go_on();
             if self.growth(watching.wanted) >= short || watching.wanted.iter().any(tells) {

@@ -148,9 +148,9 @@ fn calls(out: &mut Out<'_>, threads: &[Arc<ThreadMetrics>]) -> fmt::Result {
     out.family(&families::JUDGING_DURATION, |series| series.histogram(&[], &sums, NANOSECONDS))?;
     let sums = all(threads, &thread::BATCHES, |one| one.batches_per_call.sums());
     out.family(&families::BATCHES_PER_CALL, |series| series.histogram(&[], &sums, 1.0))?;
-    let sums = all(threads, &thread::WAITS, |one| one.queue_wait.sums());
+    let sums = all(threads, &thread::TIMES, |one| one.queue_wait.sums());
     out.family(&families::QUEUE_WAIT, |series| series.histogram(&[], &sums, NANOSECONDS))?;
-    let sums = all(threads, &thread::WAITS, |one| one.flushes.sums());
+    let sums = all(threads, &thread::TIMES, |one| one.flushes.sums());
     out.family(&families::FLUSH_DURATION, |series| series.histogram(&[], &sums, NANOSECONDS))?;
     let sums = all(threads, &thread::GROUPS, |one| one.groups.sums());
     out.family(&families::GROUP_SIZE, |series| series.histogram(&[], &sums, 1.0))

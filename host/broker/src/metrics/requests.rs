@@ -10,35 +10,14 @@ use verbatim_wire::server::{Reply, ReplyFuture};
 
 use super::cells::{Cell, Count, Histogram};
 use super::codes::{Codes, PLACES};
-use super::thread::nanoseconds;
+use super::thread::{TIMES, nanoseconds};
 use crate::shared::Shared;
-
-/// Upper bounds of request durations, in nanoseconds: 100 us to 30 s.
-pub(super) const DURATIONS: [u64; 17] = [
-    100_000,
-    250_000,
-    500_000,
-    1_000_000,
-    2_500_000,
-    5_000_000,
-    10_000_000,
-    25_000_000,
-    50_000_000,
-    100_000_000,
-    250_000_000,
-    500_000_000,
-    1_000_000_000,
-    2_500_000_000,
-    5_000_000_000,
-    10_000_000_000,
-    30_000_000_000,
-];
 
 /// Of one API.
 pub(super) struct ApiMetrics {
     /// Requests by place of the error code.
     pub(super) codes: [Count; PLACES],
-    pub(super) durations: Histogram<Count, { DURATIONS.len() }>,
+    pub(super) durations: Histogram<Count, { TIMES.len() }>,
     pub(super) received: Count,
     pub(super) sent: Count,
 }
@@ -47,7 +26,7 @@ impl Default for ApiMetrics {
     fn default() -> Self {
         Self {
             codes: std::array::from_fn(|_| Count::default()),
-            durations: Histogram::new(&DURATIONS),
+            durations: Histogram::new(&TIMES),
             received: Count::default(),
             sent: Count::default(),
         }

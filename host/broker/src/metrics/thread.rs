@@ -31,8 +31,8 @@ pub(super) const JUDGING: [u64; 16] = [
     50_000_000,
     100_000_000,
 ];
-/// Upper bounds of waits and flushes, in nanoseconds: 10 us to 10 s.
-pub(super) const WAITS: [u64; 16] = [
+/// Upper bounds of waits, flushes and whole requests, in nanoseconds: 10 us to 30 s.
+pub(super) const TIMES: [u64; 19] = [
     10_000,
     50_000,
     100_000,
@@ -46,9 +46,12 @@ pub(super) const WAITS: [u64; 16] = [
     50_000_000,
     100_000_000,
     250_000_000,
+    500_000_000,
     1_000_000_000,
     2_500_000_000,
+    5_000_000_000,
     10_000_000_000,
+    30_000_000_000,
 ];
 /// Upper bounds of batches in a call.
 pub(super) const BATCHES: [u64; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096];
@@ -65,8 +68,8 @@ pub(crate) struct ThreadMetrics {
     pub(super) appended: [Appended; 2],
     pub(super) judging: Histogram<Own, { JUDGING.len() }>,
     pub(super) batches_per_call: Histogram<Own, { BATCHES.len() }>,
-    pub(super) queue_wait: Histogram<Own, { WAITS.len() }>,
-    pub(super) flushes: Histogram<Own, { WAITS.len() }>,
+    pub(super) queue_wait: Histogram<Own, { TIMES.len() }>,
+    pub(super) flushes: Histogram<Own, { TIMES.len() }>,
     pub(super) groups: Histogram<Own, { GROUPS.len() }>,
     /// What the thread does.
     pub(crate) duty: Duty,
@@ -88,8 +91,8 @@ impl ThreadMetrics {
             appended: Default::default(),
             judging: Histogram::new(&JUDGING),
             batches_per_call: Histogram::new(&BATCHES),
-            queue_wait: Histogram::new(&WAITS),
-            flushes: Histogram::new(&WAITS),
+            queue_wait: Histogram::new(&TIMES),
+            flushes: Histogram::new(&TIMES),
             groups: Histogram::new(&GROUPS),
             duty: Duty::new(started),
         }

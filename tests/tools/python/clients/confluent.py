@@ -13,7 +13,7 @@ from confluent_kafka.admin import (
     NewTopic,
     OffsetSpec,
 )
-from steps import KINDS, TIME, records, seen, show, until
+from steps import KINDS, TIME, records, seen, show, take, until
 
 
 class Client:
@@ -177,17 +177,4 @@ def error(futures):
         return failure.args[0].code()
 
 
-def main():
-    client = Client(*sys.argv[1:])
-    client.create()
-    client.produce()
-    client.consume()
-    client.list_offsets()
-    client.delete_records()
-    client.alter_config()
-    client.describe()
-    client.create_partitions()
-    client.delete()
-
-
-main()
+take(Client(*sys.argv[1:]))

@@ -7,7 +7,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType, NewPartitions, NewTopic
 from kafka.errors import BrokerResponseError, OffsetOutOfRangeError
 from kafka.protocol.consumer import OffsetSpec
-from steps import KINDS, TIME, records, seen, show, until
+from steps import KINDS, TIME, records, seen, show, take, until
 
 
 class Client:
@@ -161,17 +161,4 @@ def error(call, *arguments):
         return failure.errno
 
 
-def main():
-    client = Client(*sys.argv[1:])
-    client.create()
-    client.produce()
-    client.consume()
-    client.list_offsets()
-    client.delete_records()
-    client.alter_config()
-    client.describe()
-    client.create_partitions()
-    client.delete()
-
-
-main()
+take(Client(*sys.argv[1:]))

@@ -8,6 +8,19 @@ LATER = [0, 1000, 4000, 3000, 2000]
 KINDS = ["none", "gzip", "snappy", "lz4", "zstd", "idempotent"]
 
 
+def take(client):
+    """All steps of a client that does not need to be awaited."""
+    client.create()
+    client.produce()
+    client.consume()
+    client.list_offsets()
+    client.delete_records()
+    client.alter_config()
+    client.describe()
+    client.create_partitions()
+    client.delete()
+
+
 def records():
     """Key, value, header's value and timestamp of each record; one has no value, one no key."""
     for i, later in enumerate(LATER):
