@@ -40,6 +40,7 @@ const KNOWS: &[(&str, &[&str])] = &[
             "verbatim-compression",
             "verbatim-engine",
             "verbatim-log",
+            "verbatim-mirror",
             "verbatim-wire",
         ],
     ),
@@ -58,6 +59,7 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("host/engine", &["verbatim-batch", "verbatim-contract"]),
     ("host/harness", &["verbatim-batch", "verbatim-compression", "verbatim-engine", "verbatim-wire"]),
     ("host/log", &["verbatim-batch", "verbatim-contract"]),
+    ("host/mirror", &["verbatim-batch", "verbatim-compression", "verbatim-wire"]),
     ("host/wire", &["verbatim-batch"]),
 ];
 
@@ -68,7 +70,7 @@ const AT_HOME: &[(&str, &[&str])] = &[
     ("wit-component", &["guest/artifact"]),
     ("kafka-protocol", &["host/broker", "host/wire"]),
     ("clap", &["host"]),
-    ("tokio", &["host", "host/broker", "host/wire", "tests"]),
+    ("tokio", &["host", "host/broker", "host/mirror", "host/wire", "tests"]),
     ("zstd", &["host/compression", "tests"]),
 ];
 
