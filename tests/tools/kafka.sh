@@ -52,6 +52,8 @@ command_for kafka-server kafka.Kafka
 command_for java-create-topic CreateTopic
 command_for java-read-records ReadRecords
 command_for java-client Client
+command_for java-sequence Sequence
+command_for java-move-at-each-stop MoveAtEachStop
 
 "$tools/bin/kafka-topics" --version >"$tools/kafka.log" 2>&1 || fail "Kafka's tools do not start, see $tools/kafka.log"
 # shellcheck disable=SC2086
