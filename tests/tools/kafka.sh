@@ -14,15 +14,19 @@ fi
 have javac || apt_install default-jdk-headless || fail "no JDK (17 or later) was found; Kafka's tests are skipped"
 have mvn || apt_install maven || fail "no Maven (mvn) was found; Kafka's tests are skipped"
 
-say "fetching Apache Kafka by Maven (about 55 MB)"
-rm -rf "$kafka"
-mkdir -p "$kafka/libs" "$kafka/classes"
-if ! limit 900 mvn --batch-mode --quiet --file "$source/pom.xml" -Dmaven.wagon.http.retryHandler.count=2 \
-    -Dmaven.wagon.rto=60000 -Daether.connector.connectTimeout=20000 -Daether.connector.requestTimeout=60000 \
-    dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$kafka/libs" >"$tools/kafka.log" 2>&1; then
-    tail -n 5 "$tools/kafka.log" >&2
-    fail "Apache Kafka could not be fetched; its tests are skipped"
+if ! current kafka-jars "$source/pom.xml"; then
+    say "fetching Apache Kafka by Maven (about 55 MB)"
+    rm -rf "$kafka"
+    mkdir -p "$kafka/libs"
+    if ! limit 900 mvn --batch-mode --quiet --file "$source/pom.xml" -Dmaven.wagon.http.retryHandler.count=2 \
+        -Dmaven.wagon.rto=60000 -Daether.connector.connectTimeout=20000 -Daether.connector.requestTimeout=60000 \
+        dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$kafka/libs" >"$tools/kafka.log" 2>&1; then
+        tail -n 5 "$tools/kafka.log" >&2
+        fail "Apache Kafka could not be fetched; its tests are skipped"
+    fi
+    done_with kafka-jars "$source/pom.xml"
 fi
+mkdir -p "$kafka/classes"
 javac -d "$kafka/classes" -cp "$kafka/libs/*" "$source"/*.java
 cp "$source/log4j2.properties" "$kafka/"
 
