@@ -139,9 +139,25 @@ apis! {
     ListOffsets = 2, ListOffsetsRequest, ListOffsetsResponse, advertised 1, served 1..=10, flexible 6;
     /// Topics, partitions, leaders.
     Metadata = 3, MetadataRequest, MetadataResponse, advertised 0, served 0..=13, flexible 9;
+    /// Committed offsets of a group, written.
+    OffsetCommit = 8, OffsetCommitRequest, OffsetCommitResponse, advertised 2, served 2..=9, flexible 8;
+    /// Committed offsets of a group, read.
+    OffsetFetch = 9, OffsetFetchRequest, OffsetFetchResponse, advertised 1, served 1..=9, flexible 6;
     /// Where a group's or a transaction's coordinator is.
     FindCoordinator = 10, FindCoordinatorRequest, FindCoordinatorResponse,
         advertised 0, served 0..=6, flexible 3;
+    /// A member comes to a group, or begins a rebalance.
+    JoinGroup = 11, JoinGroupRequest, JoinGroupResponse, advertised 2, served 2..=9, flexible 6;
+    /// A member says that it lives.
+    Heartbeat = 12, HeartbeatRequest, HeartbeatResponse, advertised 0, served 0..=4, flexible 4;
+    /// Members leave a group.
+    LeaveGroup = 13, LeaveGroupRequest, LeaveGroupResponse, advertised 0, served 0..=5, flexible 4;
+    /// The leader of a group hands out the assignment, members get theirs.
+    SyncGroup = 14, SyncGroupRequest, SyncGroupResponse, advertised 0, served 0..=5, flexible 4;
+    /// The state and members of groups.
+    DescribeGroups = 15, DescribeGroupsRequest, DescribeGroupsResponse, advertised 0, served 0..=6, flexible 5;
+    /// The groups there are.
+    ListGroups = 16, ListGroupsRequest, ListGroupsResponse, advertised 0, served 0..=5, flexible 3;
     /// This table, told to a client.
     ApiVersions = 18, ApiVersionsRequest, ApiVersionsResponse, advertised 0, served 0..=4, flexible 3;
     /// Making topics.
@@ -166,9 +182,13 @@ apis! {
     /// More partitions for a topic.
     CreatePartitions = 37, CreatePartitionsRequest, CreatePartitionsResponse,
         advertised 0, served 0..=3, flexible 2;
+    /// Removing groups without members.
+    DeleteGroups = 42, DeleteGroupsRequest, DeleteGroupsResponse, advertised 0, served 0..=2, flexible 2;
     /// Changing single settings of a resource.
     IncrementalAlterConfigs = 44, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
         advertised 0, served 0..=1, flexible 1;
+    /// Removing committed offsets of a group. It has no flexible version.
+    OffsetDelete = 47, OffsetDeleteRequest, OffsetDeleteResponse, advertised 0, served 0..=0, flexible 1;
     /// The rates that clients may use.
     DescribeClientQuotas = 48, DescribeClientQuotasRequest, DescribeClientQuotasResponse,
         advertised 0, served 0..=1, flexible 1;

@@ -59,6 +59,8 @@ error_codes! {
     RequestTimedOut = 7, "REQUEST_TIMED_OUT", true;
     /// A batch or request is larger than allowed (R12).
     MessageTooLarge = 10, "MESSAGE_TOO_LARGE", false;
+    /// A committed offset's metadata is longer than allowed.
+    OffsetMetadataTooLarge = 12, "OFFSET_METADATA_TOO_LARGE", false;
     /// The coordinator is still loading.
     CoordinatorLoadInProgress = 14, "COORDINATOR_LOAD_IN_PROGRESS", true;
     /// There is no coordinator to be had.
@@ -73,8 +75,18 @@ error_codes! {
     NotEnoughReplicas = 19, "NOT_ENOUGH_REPLICAS", true;
     /// Acks is none of 0, 1, -1.
     InvalidRequiredAcks = 21, "INVALID_REQUIRED_ACKS", false;
+    /// The generation is not the group's.
+    IllegalGeneration = 22, "ILLEGAL_GENERATION", false;
+    /// The member's protocols have none in common with the group's.
+    InconsistentGroupProtocol = 23, "INCONSISTENT_GROUP_PROTOCOL", false;
     /// The group id is not allowed.
     InvalidGroupId = 24, "INVALID_GROUP_ID", false;
+    /// The member is not in the group.
+    UnknownMemberId = 25, "UNKNOWN_MEMBER_ID", false;
+    /// The session timeout is not allowed.
+    InvalidSessionTimeout = 26, "INVALID_SESSION_TIMEOUT", false;
+    /// The group is being rebalanced; members join again.
+    RebalanceInProgress = 27, "REBALANCE_IN_PROGRESS", false;
     /// A timestamp is out of range (R16).
     InvalidTimestamp = 32, "INVALID_TIMESTAMP", false;
     /// The API's version is not served.
@@ -109,6 +121,10 @@ error_codes! {
     KafkaStorageError = 56, "KAFKA_STORAGE_ERROR", true;
     /// Nothing is known of this producer id.
     UnknownProducerId = 59, "UNKNOWN_PRODUCER_ID", false;
+    /// The group has members.
+    NonEmptyGroup = 68, "NON_EMPTY_GROUP", false;
+    /// There is no such group.
+    GroupIdNotFound = 69, "GROUP_ID_NOT_FOUND", false;
     /// There is no such fetch session.
     FetchSessionIdNotFound = 70, "FETCH_SESSION_ID_NOT_FOUND", true;
     /// The fetch session's epoch is not the expected one.
@@ -121,6 +137,14 @@ error_codes! {
     UnsupportedCompressionType = 76, "UNSUPPORTED_COMPRESSION_TYPE", false;
     /// The offset exists but may not be read yet (R43b).
     OffsetNotAvailable = 78, "OFFSET_NOT_AVAILABLE", true;
+    /// A member without an id gets one and has to join again with it (KIP-394).
+    MemberIdRequired = 79, "MEMBER_ID_REQUIRED", false;
+    /// The group has as many members as allowed.
+    GroupMaxSizeReached = 81, "GROUP_MAX_SIZE_REACHED", false;
+    /// Another member has taken over the static id (KIP-345).
+    FencedInstanceId = 82, "FENCED_INSTANCE_ID", false;
+    /// Members of the group read the topic.
+    GroupSubscribedToTopic = 86, "GROUP_SUBSCRIBED_TO_TOPIC", false;
     /// A batch or record breaks a rule (R1, R5 to R9, R14 and more).
     InvalidRecord = 87, "INVALID_RECORD", false;
     /// The client must slow down.

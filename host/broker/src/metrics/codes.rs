@@ -95,7 +95,53 @@ impl Codes {
                     topic.partitions.iter().for_each(|part| self.add(part.error_code));
                 }
             }
+            Response::OffsetCommit(_)
+            | Response::OffsetFetch(_)
+            | Response::JoinGroup(_)
+            | Response::Heartbeat(_)
+            | Response::LeaveGroup(_)
+            | Response::SyncGroup(_)
+            | Response::DescribeGroups(_)
+            | Response::ListGroups(_)
+            | Response::DeleteGroups(_)
+            | Response::OffsetDelete(_) => self.read_group(answer),
             flat => self.read_flat(flat),
+        }
+    }
+
+    /// Answers about groups.
+    fn read_group(&mut self, answer: &Response) {
+        match answer {
+            Response::OffsetCommit(answer) => {
+                let parts = answer.topics.iter().flat_map(|topic| &topic.partitions);
+                parts.for_each(|part| self.add(part.error_code));
+            }
+            Response::OffsetFetch(answer) => {
+                self.add(answer.error_code);
+                let parts = answer.topics.iter().flat_map(|topic| &topic.partitions);
+                parts.for_each(|part| self.add(part.error_code));
+                for group in &answer.groups {
+                    self.add(group.error_code);
+                    let parts = group.topics.iter().flat_map(|topic| &topic.partitions);
+                    parts.for_each(|part| self.add(part.error_code));
+                }
+            }
+            Response::LeaveGroup(answer) => {
+                self.add(answer.error_code);
+                answer.members.iter().for_each(|one| self.add(one.error_code));
+            }
+            Response::OffsetDelete(answer) => {
+                self.add(answer.error_code);
+                let parts = answer.topics.iter().flat_map(|topic| &topic.partitions);
+                parts.for_each(|part| self.add(part.error_code));
+            }
+            Response::DescribeGroups(answer) => answer.groups.iter().for_each(|one| self.add(one.error_code)),
+            Response::DeleteGroups(answer) => answer.results.iter().for_each(|one| self.add(one.error_code)),
+            Response::JoinGroup(answer) => self.add(answer.error_code),
+            Response::Heartbeat(answer) => self.add(answer.error_code),
+            Response::SyncGroup(answer) => self.add(answer.error_code),
+            Response::ListGroups(answer) => self.add(answer.error_code),
+            _ => {}
         }
     }
 
@@ -141,7 +187,17 @@ impl Codes {
             | Response::DeleteRecords(_)
             | Response::DescribeProducers(_)
             | Response::Metadata(_)
-            | Response::DescribeTopicPartitions(_) => {}
+            | Response::DescribeTopicPartitions(_)
+            | Response::OffsetCommit(_)
+            | Response::OffsetFetch(_)
+            | Response::JoinGroup(_)
+            | Response::Heartbeat(_)
+            | Response::LeaveGroup(_)
+            | Response::SyncGroup(_)
+            | Response::DescribeGroups(_)
+            | Response::ListGroups(_)
+            | Response::DeleteGroups(_)
+            | Response::OffsetDelete(_) => {}
         }
     }
 }

@@ -16,6 +16,7 @@ mod admin;
 mod cluster;
 mod data;
 mod describe;
+mod groups;
 mod quotas;
 mod walk;
 
@@ -243,7 +244,15 @@ pub(crate) const fn request(key: ApiKey) -> Message {
         ApiKey::Fetch => data::FETCH_REQUEST,
         ApiKey::ListOffsets => data::LIST_OFFSETS_REQUEST,
         ApiKey::Metadata => cluster::METADATA_REQUEST,
+        ApiKey::OffsetCommit => groups::OFFSET_COMMIT_REQUEST,
+        ApiKey::OffsetFetch => groups::OFFSET_FETCH_REQUEST,
         ApiKey::FindCoordinator => cluster::FIND_COORDINATOR_REQUEST,
+        ApiKey::JoinGroup => groups::JOIN_GROUP_REQUEST,
+        ApiKey::Heartbeat => groups::HEARTBEAT_REQUEST,
+        ApiKey::LeaveGroup => groups::LEAVE_GROUP_REQUEST,
+        ApiKey::SyncGroup => groups::SYNC_GROUP_REQUEST,
+        ApiKey::DescribeGroups => groups::DESCRIBE_GROUPS_REQUEST,
+        ApiKey::ListGroups => groups::LIST_GROUPS_REQUEST,
         ApiKey::ApiVersions => cluster::API_VERSIONS_REQUEST,
         ApiKey::CreateTopics => admin::CREATE_TOPICS_REQUEST,
         ApiKey::DeleteTopics => admin::DELETE_TOPICS_REQUEST,
@@ -255,6 +264,8 @@ pub(crate) const fn request(key: ApiKey) -> Message {
         ApiKey::DescribeLogDirs => describe::DESCRIBE_LOG_DIRS_REQUEST,
         ApiKey::CreatePartitions => admin::CREATE_PARTITIONS_REQUEST,
         ApiKey::IncrementalAlterConfigs => admin::INCREMENTAL_ALTER_CONFIGS_REQUEST,
+        ApiKey::DeleteGroups => groups::DELETE_GROUPS_REQUEST,
+        ApiKey::OffsetDelete => groups::OFFSET_DELETE_REQUEST,
         ApiKey::DescribeClientQuotas => quotas::DESCRIBE_CLIENT_QUOTAS_REQUEST,
         ApiKey::AlterClientQuotas => quotas::ALTER_CLIENT_QUOTAS_REQUEST,
         ApiKey::DescribeCluster => cluster::DESCRIBE_CLUSTER_REQUEST,
@@ -272,7 +283,15 @@ pub(crate) const fn response(key: ApiKey) -> Message {
         ApiKey::Fetch => data::FETCH_RESPONSE,
         ApiKey::ListOffsets => data::LIST_OFFSETS_RESPONSE,
         ApiKey::Metadata => cluster::METADATA_RESPONSE,
+        ApiKey::OffsetCommit => groups::OFFSET_COMMIT_RESPONSE,
+        ApiKey::OffsetFetch => groups::OFFSET_FETCH_RESPONSE,
         ApiKey::FindCoordinator => cluster::FIND_COORDINATOR_RESPONSE,
+        ApiKey::JoinGroup => groups::JOIN_GROUP_RESPONSE,
+        ApiKey::Heartbeat => groups::HEARTBEAT_RESPONSE,
+        ApiKey::LeaveGroup => groups::LEAVE_GROUP_RESPONSE,
+        ApiKey::SyncGroup => groups::SYNC_GROUP_RESPONSE,
+        ApiKey::DescribeGroups => groups::DESCRIBE_GROUPS_RESPONSE,
+        ApiKey::ListGroups => groups::LIST_GROUPS_RESPONSE,
         ApiKey::ApiVersions => cluster::API_VERSIONS_RESPONSE,
         ApiKey::CreateTopics => admin::CREATE_TOPICS_RESPONSE,
         ApiKey::DeleteTopics => admin::DELETE_TOPICS_RESPONSE,
@@ -283,6 +302,8 @@ pub(crate) const fn response(key: ApiKey) -> Message {
         ApiKey::AlterConfigs | ApiKey::IncrementalAlterConfigs => admin::ALTER_CONFIGS_RESPONSE,
         ApiKey::DescribeLogDirs => describe::DESCRIBE_LOG_DIRS_RESPONSE,
         ApiKey::CreatePartitions => admin::CREATE_PARTITIONS_RESPONSE,
+        ApiKey::DeleteGroups => groups::DELETE_GROUPS_RESPONSE,
+        ApiKey::OffsetDelete => groups::OFFSET_DELETE_RESPONSE,
         ApiKey::DescribeClientQuotas => quotas::DESCRIBE_CLIENT_QUOTAS_RESPONSE,
         ApiKey::AlterClientQuotas => quotas::ALTER_CLIENT_QUOTAS_RESPONSE,
         ApiKey::DescribeCluster => cluster::DESCRIBE_CLUSTER_RESPONSE,
