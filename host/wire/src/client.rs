@@ -199,6 +199,11 @@ impl Connection {
         &self.versions
     }
 
+    /// True once the connection is closed, by whichever end: nothing can be asked over it any more.
+    pub fn is_closed(&self) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).closed.is_some()
+    }
+
     /// The highest version that the broker and this crate have in common.
     ///
     /// # Errors

@@ -71,6 +71,15 @@ pub struct TopicInfo {
     pub partitions: Vec<PartitionInfo>,
 }
 
+/// A broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broker {
+    /// Its node id.
+    pub id: i32,
+    /// Its address (`host:port`), as the cluster advertises it.
+    pub address: String,
+}
+
 /// A partition's leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionInfo {
@@ -161,10 +170,4 @@ pub enum ClusterError {
         /// The last failure.
         last: String,
     },
-}
-
-impl ClusterError {
-    pub(super) fn not_yet() -> Self {
-        Self::Unknown("not yet".to_owned())
-    }
 }
