@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// The state of one partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// Finding out where source and copy agree.
@@ -31,9 +31,47 @@ pub enum State {
 }
 
 impl State {
+    /// All of them, in the order of a partition's life.
+    pub const ALL: [Self; 11] = [
+        Self::Aligning,
+        Self::Mirroring,
+        Self::CaughtUp,
+        Self::Paused,
+        Self::Waiting,
+        Self::SourceDataLost,
+        Self::SourceRecreated,
+        Self::SourceTruncated,
+        Self::Diverged,
+        Self::TargetNotExact,
+        Self::Failed,
+    ];
+
+    /// Its name, as it is in JSON and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aligning => "aligning",
+            Self::Mirroring => "mirroring",
+            Self::CaughtUp => "caught-up",
+            Self::Paused => "paused",
+            Self::Waiting => "waiting",
+            Self::SourceDataLost => "source-data-lost",
+            Self::SourceRecreated => "source-recreated",
+            Self::SourceTruncated => "source-truncated",
+            Self::Diverged => "diverged",
+            Self::TargetNotExact => "target-not-exact",
+            Self::Failed => "failed",
+        }
+    }
+
     /// True for those that stay until an operator does something.
     pub const fn is_stopped(self) -> bool {
         !matches!(self, Self::Aligning | Self::Mirroring | Self::CaughtUp | Self::Paused | Self::Waiting)
+    }
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.name())
     }
 }
 
@@ -130,4 +168,16 @@ pub enum Event {
     Note(TopicNote),
     /// A topic was created at the destination, or got partitions or settings.
     Topic(TopicNote),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_has_one_name_everywhere() {
+        for state in State::ALL {
+            assert_eq!(serde_json::to_value(state).ok(), Some(state.name().into()));
+        }
+    }
 }
