@@ -2,11 +2,14 @@
 //!
 //! Everything here returns errors with what is needed to understand a failure: the command, its output, the host's log.
 
+pub mod answers;
+pub mod captures;
 pub mod client;
 pub mod exact;
 pub mod host;
 pub mod kafka;
 pub mod programs;
+pub mod proxy;
 pub mod random;
 pub mod run;
 pub mod segments;

@@ -26,6 +26,11 @@ impl Random {
         Ok(Self { state: seed })
     }
 
+    /// A generator of this seed, for a part of a test whose own seed came from an announced one.
+    pub fn seeded(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
     /// Any number.
     pub fn number(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
