@@ -1,0 +1,282 @@
+//! Copies one partition from where it was aligned: reads ahead, writes behind, and tells the copy where its source stands.
+
+mod flight;
+mod history;
+mod run;
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+use verbatim_batch::frames;
+use verbatim_wire::exact_producer::{ExactError, ExactPartition, Receipt, Source, Write};
+
+use super::aligning::Aligned;
+use super::partition::{Task, Tries};
+use super::state::State;
+use super::trouble::{Halt, Side, Trouble};
+use crate::fetch::{Followed, Piece, Place, Stop};
+use flight::{Flight, Flights};
+use history::History;
+use run::{Run, Start};
+
+/// The copy is told where its source stands at least so often.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// Damaged batches in a row after which the source is taken to hold them.
+const DAMAGED_MAX: u32 = 3;
+
+/// One partition being copied.
+pub(super) struct Copying<'a> {
+    task: &'a Task,
+    tries: &'a mut Tries,
+    writer: ExactPartition,
+    followed: Followed,
+    /// Where the next write begins: behind everything queued.
+    end: i64,
+    /// Where reading goes on, if that is above the end.
+    read_from: i64,
+    /// Nothing is stored or queued below the end, so the first batch may begin there.
+    empty: bool,
+    history: History,
+    /// The end that has to be acknowledged to have caught up once.
+    goal: i64,
+    acknowledged: i64,
+    flights: Flights,
+    /// Where the source stood last, and what the copy was told of that, and when.
+    source: Option<Source>,
+    told: Option<Source>,
+    told_at: Instant,
+}
+
+impl<'a> Copying<'a> {
+    /// Learns the source's leader epochs above the copy's, and begins to read under the present one.
+    pub(super) async fn begin(
+        task: &'a Task,
+        tries: &'a mut Tries,
+        aligned: Aligned,
+    ) -> Result<Self, Trouble> {
+        let mut history = History::new(aligned.last_epoch, aligned.epoch_before);
+        learn(task, &mut history, aligned.end).await?;
+        let last_epoch = if aligned.read_from > aligned.end { -1 } else { history.before() };
+        let place = Place { offset: aligned.read_from, last_epoch };
+        let followed = task.links.from.follow(task.partition.clone(), place, history.leader_epoch());
+        task.cell.enter(State::Mirroring, None);
+        Ok(Self {
+            followed,
+            writer: aligned.writer,
+            end: aligned.end,
+            read_from: aligned.read_from,
+            empty: aligned.empty,
+            history,
+            goal: aligned.source_end,
+            acknowledged: aligned.end,
+            flights: Flights::default(),
+            source: None,
+            told: None,
+            told_at: Instant::now(),
+            task,
+            tries,
+        })
+    }
+
+    /// Copies until the mirror stops or, where that is all that is wanted, until it has caught up once.
+    pub(super) async fn run(mut self) -> Result<(), Trouble> {
+        let task = self.task;
+        let begun = tokio::select! {
+            biased;
+            () = task.stop.cancelled() => Ok(()),
+            ended = self.copy() => ended,
+        };
+        // What is under way may say more about what went wrong.
+        self.drain().await.and(begun)
+    }
+
+    async fn copy(&mut self) -> Result<(), Trouble> {
+        while !(self.task.links.config.once && self.has_caught_up()) {
+            tokio::select! {
+                (flight, settled) = self.flights.settled() => self.settle(&flight, settled)?,
+                piece = self.followed.next() => match piece {
+                    Ok(piece) => self.take(piece).await?,
+                    Err(stop) => self.stopped(stop).await?,
+                },
+                () = sleep_until(self.told_at + SIGN_OF_LIFE) => self.sign_of_life().await?,
+            }
+        }
+        self.task.cell.enter(State::CaughtUp, None);
+        Ok(())
+    }
+
+    fn has_caught_up(&self) -> bool {
+        let reached = self.acknowledged >= self.goal && self.flights.is_empty();
+        reached && self.told.is_some() && !self.history.begins_at(self.end)
+    }
+
+    /// What the source answered: queues what is new in it.
+    async fn take(&mut self, piece: Piece) -> Result<(), Trouble> {
+        let leader = piece.leader;
+        if leader.epoch != self.history.leader_epoch() {
+            return self.new_epoch().await;
+        }
+        self.tries.damaged = 0;
+        let source = Source {
+            start: leader.log_start,
+            end: leader.high_watermark.max(leader.log_start),
+            epoch: leader.epoch,
+        };
+        self.source = Some(source);
+        self.task.cell.source(source);
+        if self.history.begins_below(self.end) {
+            let text = "the source's leader epochs begin below the copy's end".to_owned();
+            return Err(Trouble::Realign(text));
+        }
+        let start = Start { end: self.end, empty: self.empty };
+        match run::select(&piece.batches, start, leader.high_watermark)? {
+            Some(run) => self.append(piece, run, source).await,
+            None if piece.proves_end && source.end > self.end => self.hole(source).await,
+            None if self.history.begins_at(self.end) => {
+                let entries = self.history.take(self.end);
+                let nothing =
+                    Write { from: self.end, batches: Default::default(), entries, end_to: None, source };
+                self.queue(nothing, Flight::to(self.end)).await
+            }
+            None if self.told != Some(source) => self.sign_of_life().await,
+            None => Ok(()),
+        }
+    }
+
+    async fn append(&mut self, piece: Piece, run: Run, source: Source) -> Result<(), Trouble> {
+        let batches = piece.batches.slice(run.bytes.clone());
+        let entries = self.history.take(run.end);
+        for frame in frames(&batches) {
+            self.history.append(frame.prefix().leader_epoch);
+        }
+        let write = Write { from: self.end, batches, entries, end_to: None, source };
+        let cut = run.bytes.end < piece.batches.len();
+        self.empty = false;
+        let flight = Flight { end: run.end, amount: run.amount, _room: Some(piece) };
+        self.queue(write, flight).await?;
+        self.move_to(run.end);
+        if cut {
+            self.go_on();
+        }
+        Ok(())
+    }
+
+    /// There is nothing up to the source's end: the copy ends there too.
+    async fn hole(&mut self, source: Source) -> Result<(), Trouble> {
+        let entries = self.history.take(source.end);
+        let (from, batches) = (self.end, Default::default());
+        let write = Write { from, batches, entries, end_to: Some(source.end), source };
+        self.queue(write, Flight::to(source.end)).await?;
+        self.empty = false;
+        self.move_to(source.end);
+        self.go_on();
+        Ok(())
+    }
+
+    async fn sign_of_life(&mut self) -> Result<(), Trouble> {
+        self.told_at = Instant::now();
+        let Some(source) = self.source else { return Ok(()) };
+        if !self.flights.is_empty() && self.told == Some(source) {
+            // What is under way tells it.
+            return Ok(());
+        }
+        let receipt = self.writer.declare_source(source).await?;
+        self.sent(receipt, Flight::to(self.end), source);
+        Ok(())
+    }
+
+    async fn queue(&mut self, write: Write, flight: Flight) -> Result<(), Trouble> {
+        let source = write.source;
+        let receipt = self.writer.write(write).await?;
+        self.sent(receipt, flight, source);
+        Ok(())
+    }
+
+    fn sent(&mut self, receipt: Receipt, flight: Flight, source: Source) {
+        self.flights.push(receipt, flight);
+        self.told = Some(source);
+        self.told_at = Instant::now();
+    }
+
+    fn move_to(&mut self, end: i64) {
+        self.end = end;
+        self.history.move_to(end);
+    }
+
+    fn settle(&mut self, flight: &Flight, settled: Result<(), ExactError>) -> Result<(), Trouble> {
+        settled?;
+        self.tries.progress |= flight.end > self.acknowledged;
+        self.acknowledged = flight.end;
+        self.task.cell.acknowledged(flight.end, flight.amount);
+        Ok(())
+    }
+
+    /// Waits for all that is under way; the first failure counts.
+    async fn drain(&mut self) -> Result<(), Trouble> {
+        let mut first = Ok(());
+        while !self.flights.is_empty() {
+            let (flight, settled) = self.flights.settled().await;
+            let settled = self.settle(&flight, settled);
+            first = first.and(settled);
+        }
+        first
+    }
+
+    async fn stopped(&mut self, stop: Stop) -> Result<(), Trouble> {
+        let task = self.task;
+        Err(match stop {
+            Stop::NewEpoch { .. } => return self.new_epoch().await,
+            Stop::Diverging { epoch, end } => {
+                let text = format!("the source's epoch {epoch} ends at {end}, below the place that is read");
+                Trouble::Realign(text)
+            }
+            Stop::OutOfRange => Trouble::Realign(format!("the source has no offset {}", self.end)),
+            Stop::Gone(said) => task.gone(said).await,
+            Stop::Corrupt(offset) => {
+                self.tries.damaged = self.tries.damaged.saturating_add(1);
+                if self.tries.damaged >= DAMAGED_MAX {
+                    return Err(Trouble::Halt(Halt::corrupt(&task.partition, offset)));
+                }
+                Trouble::Pass(format!("a damaged batch came from the source, at or behind offset {offset}"))
+            }
+            Stop::Failed(error) => match Trouble::of_cluster(Side::Source, &error) {
+                Trouble::Pass(said) => task.gone(said).await,
+                trouble => trouble,
+            },
+        })
+    }
+
+    async fn new_epoch(&mut self) -> Result<(), Trouble> {
+        learn(self.task, &mut self.history, self.end).await?;
+        self.go_on();
+        Ok(())
+    }
+
+    /// Reads on from the end.
+    fn go_on(&mut self) {
+        let offset = self.end.max(self.read_from);
+        let last_epoch = if offset > self.end { -1 } else { self.history.before() };
+        self.followed.go_on(Place { offset, last_epoch }, self.history.leader_epoch());
+    }
+}
+
+/// Learns the source's leader epochs above those that the copy has.
+async fn learn(task: &Task, history: &mut History, end: i64) -> Result<(), Trouble> {
+    let learnt = task.links.source.epochs(&task.partition, history.known()).await;
+    let (leader_epoch, entries) = learnt.map_err(|error| Trouble::of_cluster(Side::Source, &error))?;
+    if leader_epoch < 0 {
+        return Err(Trouble::Halt(Halt::no_epochs()));
+    }
+    tracing::debug!(partition = %task.partition, leader_epoch, ?entries, end, "leader epochs are learnt");
+    history.learn(leader_epoch, entries);
+    Ok(())
+}
+
+impl From<run::Bad> for Trouble {
+    fn from(bad: run::Bad) -> Self {
+        Self::Halt(match bad {
+            run::Bad::Overlap { header, end } => Halt::overlaps(&header, end),
+            run::Bad::Format(text) => Halt::failed(text),
+        })
+    }
+}
