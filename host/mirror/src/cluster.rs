@@ -199,7 +199,18 @@ impl Cluster {
         Ok(link.dial(config).await?)
     }
 
-    fn tries(&self, what: String) -> Tries<'_> {
+    /// A partition's leader and the connection to it that questions share.
+    pub(crate) async fn leader_connection(
+        &self,
+        partition: &Partition,
+        anew: bool,
+    ) -> Result<(PartitionInfo, Arc<Connection>), Fault> {
+        let (info, link) = self.leader(partition, anew).await?;
+        Ok((info, link.connection(&self.inner.config).await?))
+    }
+
+    /// The attempts of one question; `what` names it in errors.
+    pub(crate) fn tries(&self, what: String) -> Tries<'_> {
         Tries::new(&self.inner.config, what)
     }
 

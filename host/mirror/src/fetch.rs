@@ -1,13 +1,35 @@
 //! Raw batches from many partitions of a cluster.
 //!
-//! A [`Fetcher`] runs one fetch loop for each broker that leads something. Each partition that is
-//! [followed](Fetcher::follow) is asked for in turn, at read_uncommitted, with its current and last-fetched leader epoch; the
+//! A [`Fetcher`] fetches from each broker that leads something over two connections of its own. One asks, without waiting, for
+//! partitions that had data last time or are new; the other waits for those that had none. So a long wait holds up nobody:
+//! what gets data moves to the first, what runs dry to the second. Each partition that is
+//! [followed](Fetcher::follow) is asked for at read_uncommitted, with its current and last-fetched leader epoch; the
 //! partition that got data goes to the end of the order, so none starves. Memory is bounded: a partition is
 //! asked for only while its last piece has been taken and there is room for another.
+//!
+//! Brokers below Fetch v12 (Apache Kafka before 2.7) take no last-fetched epoch: there a truncation shows only by a new
+//! leader epoch or an offset out of range, and no end is ever proved.
+
+mod board;
+mod broker;
+mod exchange;
+mod finding;
+mod frames;
+mod once;
+mod room;
+mod settle;
+mod shared;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
+use uuid::Uuid;
 
 use crate::cluster::{Cluster, ClusterError, Partition};
+use shared::{Inner, Taken};
+
+pub use once::{FetchOnce, Fetched};
+pub use room::Room;
 
 /// Settings of a fetcher.
 #[derive(Debug, Clone)]
@@ -18,7 +40,7 @@ pub struct FetchConfig {
     pub answer_bytes_max: usize,
     /// Bytes of one partition in an answer at most; likewise.
     pub partition_bytes_max: usize,
-    /// Bytes fetched and not yet taken or released, of all partitions, at most.
+    /// Bytes fetched and not yet released, of all partitions, at most; one batch for each broker may come on top.
     pub buffered_bytes_max: usize,
 }
 
@@ -36,30 +58,32 @@ pub struct Place {
 pub struct Leader {
     /// The epoch that the question was asked under and the leader accepted; -1 if the cluster tells none.
     pub epoch: i32,
-    /// Its log start.
+    /// Its log start; -1 if its version does not tell (below Fetch v5).
     pub log_start: i64,
     /// Its high watermark.
     pub high_watermark: i64,
-    /// Its last stable offset.
+    /// Its last stable offset; -1 if it tells none.
     pub last_stable_offset: i64,
 }
 
 /// What a fetch brought.
 #[derive(Debug)]
 pub struct Piece {
-    /// Whole batches, untouched. The first may begin below the place (its last offset does not); a cut-off tail is taken
-    /// away. Empty if there is nothing new.
+    /// Whole batches, untouched, whose checksums are right and whose offsets rise. The first may begin below the place (its
+    /// last offset does not); a cut-off tail is taken away. Empty if there is nothing new.
     pub batches: Bytes,
     /// Where the leader stood.
     pub leader: Leader,
-    /// True if emptiness proves that there is nothing below the high watermark: the partition was asked for alone, its leader
+    /// True if emptiness proves that there is nothing below the high watermark: the partition was asked for alone, under its
+    /// current epoch and with its last-fetched one (where anything was), its leader
     /// answered without error, throttle, preferred replica or diverging epoch, and there were zero bytes.
     pub proves_end: bool,
-    _room: Option<tokio::sync::OwnedSemaphorePermit>,
+    /// The memory that the batches take up: whoever keeps them longer than the piece keeps this as well.
+    pub room: Room,
 }
 
 /// Why a followed partition stands still until it is [put somewhere](Followed::go_on).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Stop {
     /// The log was truncated below the place: the largest epoch not above ours, and where it ends.
     Diverging {
@@ -85,23 +109,40 @@ pub enum Stop {
 
 /// Fetches from a cluster. Cheap to clone; ends when all clones and followed partitions are dropped.
 #[derive(Debug, Clone)]
-pub struct Fetcher {}
+pub struct Fetcher {
+    inner: Arc<Inner>,
+}
 
-/// One partition that is followed.
+/// One partition that is followed. Dropping it ends that.
 #[derive(Debug)]
-pub struct Followed {}
+pub struct Followed {
+    inner: Arc<Inner>,
+    line: u64,
+    news: Arc<tokio::sync::Notify>,
+}
 
 impl Fetcher {
     /// A fetcher in the present tokio runtime.
     pub fn start(cluster: Cluster, config: FetchConfig) -> Self {
-        let _ = (cluster, config);
-        Self {}
+        Self { inner: Arc::new(Inner::new(cluster, config)) }
     }
 
-    /// Follows a partition from a place on, under this leader epoch (as [`Cluster::partition`] or `epochs` told it).
+    /// Follows a partition from a place on, under this leader epoch (as [`Cluster::partition`] or `epochs` told it), whatever
+    /// topic of that name is there when it is first looked for.
     pub fn follow(&self, partition: Partition, place: Place, leader_epoch: i32) -> Followed {
-        let _ = (partition, place, leader_epoch);
-        Followed {}
+        self.follow_topic(partition, Uuid::nil(), place, leader_epoch)
+    }
+
+    /// As [`Fetcher::follow`], and only in the topic of this id: another one of that name is [`Stop::Gone`]. Nil = any.
+    pub fn follow_topic(
+        &self,
+        partition: Partition,
+        topic_id: Uuid,
+        place: Place,
+        leader_epoch: i32,
+    ) -> Followed {
+        let (line, news) = self.inner.shared.follow(partition, topic_id, place, leader_epoch);
+        Followed { inner: Arc::clone(&self.inner), line, news }
     }
 }
 
@@ -109,14 +150,28 @@ impl Followed {
     /// The next piece, or why there is none. Waits; cancel safe. A piece without batches comes at least whenever a leader
     /// answered with nothing new (so at least every [`FetchConfig::wait_max`], roughly): it tells where the leader stands.
     ///
+    /// A batch whose checksum is false is fetched once more before it is a stop.
+    ///
     /// # Errors
     /// A stop: the same again until [`Followed::go_on`].
     pub async fn next(&mut self) -> Result<Piece, Stop> {
-        Err(Stop::OutOfRange)
+        loop {
+            match self.inner.shared.take(self.line) {
+                Taken::Piece(piece) => return Ok(piece),
+                Taken::Stop(stop) => return Err(stop),
+                Taken::Nothing => self.news.notified().await,
+            }
+        }
     }
 
     /// Goes on at another place or under another leader epoch; what was fetched ahead is dropped.
     pub fn go_on(&mut self, place: Place, leader_epoch: i32) {
-        let _ = (place, leader_epoch);
+        self.inner.shared.go_on(self.line, place, leader_epoch);
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.inner.shared.leave(self.line);
     }
 }

@@ -104,6 +104,26 @@ pub enum ClientError {
     UnknownApi(i16),
 }
 
+impl Clone for ClientError {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Connect(error) => Self::Connect(std::io::Error::new(error.kind(), error.to_string())),
+            Self::Timeout { what, waited } => Self::Timeout { what, waited: *waited },
+            Self::Closed { reason } => Self::Closed { reason: reason.clone() },
+            Self::Encode(error) => Self::Encode(error.clone()),
+            Self::Response(error) => Self::Response(error.clone()),
+            Self::Refused { code } => Self::Refused { code: *code },
+            Self::NoVersion { key, asked_min, asked_max, broker } => Self::NoVersion {
+                key: *key,
+                asked_min: *asked_min,
+                asked_max: *asked_max,
+                broker: broker.clone(),
+            },
+            Self::UnknownApi(key) => Self::UnknownApi(*key),
+        }
+    }
+}
+
 /// The version ranges a broker advertises, by API number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BrokerVersions {

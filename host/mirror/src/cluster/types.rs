@@ -144,7 +144,7 @@ pub struct Producer {
 }
 
 /// Why a cluster did not answer a question.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum ClusterError {
     /// The topic or partition is not there (3, 100).
     #[error("no such partition: {0}")]
