@@ -3,7 +3,7 @@
 //! A [`Fetcher`] fetches from each broker that leads something over two connections of its own. One asks, without waiting, for
 //! partitions that had data last time or are new; the other waits for those that had none. So a long wait holds up nobody:
 //! what gets data moves to the first, what runs dry to the second. Each partition that is
-//! [followed](Fetcher::follow) is asked for at read_uncommitted, with its current and last-fetched leader epoch; the
+//! [followed](Fetcher::follow) is asked for at read_uncommitted (unless started otherwise), with its current and last-fetched leader epoch; the
 //! partition that got data goes to the end of the order, so none starves. Memory is bounded: a partition is
 //! asked for only while its last piece has been taken and there is room for another.
 //!
@@ -78,6 +78,9 @@ pub struct Piece {
     /// current epoch and with its last-fetched one (where anything was), its leader
     /// answered without error, throttle, preferred replica or diverging epoch, and there were zero bytes.
     pub proves_end: bool,
+    /// Where the fetcher [reads what is committed](Fetcher::start_committed): aborted transactions that the batches belong to,
+    /// as producer id and first offset. Else empty.
+    pub aborted: Vec<(i64, i64)>,
     /// The memory that the batches take up: whoever keeps them longer than the piece keeps this as well.
     pub room: Room,
 }
@@ -124,7 +127,13 @@ pub struct Followed {
 impl Fetcher {
     /// A fetcher in the present tokio runtime.
     pub fn start(cluster: Cluster, config: FetchConfig) -> Self {
-        Self { inner: Arc::new(Inner::new(cluster, config)) }
+        Self { inner: Arc::new(Inner::new(cluster, config, false)) }
+    }
+
+    /// The same at read_committed: nothing comes from the last stable offset on, pieces list aborted transactions, and no end is
+    /// ever proved.
+    pub fn start_committed(cluster: Cluster, config: FetchConfig) -> Self {
+        Self { inner: Arc::new(Inner::new(cluster, config, true)) }
     }
 
     /// Follows a partition from a place on, under this leader epoch (as [`Cluster::partition`] or `epochs` told it), whatever

@@ -9,3 +9,4 @@
 pub mod cluster;
 pub mod fetch;
 pub mod mirror;
+pub mod reader;

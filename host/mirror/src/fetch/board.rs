@@ -73,6 +73,7 @@ pub(super) struct Raw {
     pub(super) from: Place,
     pub(super) leader: Leader,
     pub(super) proves_end: bool,
+    pub(super) aborted: Vec<(i64, i64)>,
     pub(super) room: Room,
 }
 

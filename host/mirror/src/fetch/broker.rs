@@ -116,7 +116,7 @@ impl Lane {
         let room = self.shared.rooms.reserve(bytes).await;
         self.keep_quiet().await;
         let bytes_max = bytes.min(room.bytes());
-        let terms = Terms { wait, bytes_min, bytes_max, read_committed: false };
+        let terms = Terms { wait, bytes_min, bytes_max, read_committed: self.shared.read_committed };
         match self.exchange(&asks, terms).await {
             Ok(answer) => self.shared.settle(self.node, asks, answer, room, bytes_max, is_alone),
             Err(fault) => self.shared.unanswered(asks, fault),

@@ -8,11 +8,11 @@ use verbatim_wire::error::describe;
 
 use super::board::{Board, Phase, Raw};
 use super::exchange::{Answer, Ask, Found};
-use super::frames::{Unusable, Whole};
+use super::frames::Unusable;
 use super::once::old_format;
 use super::room::{Reserved, Room};
 use super::shared::Shared;
-use super::{Leader, Stop};
+use super::{Leader, Place, Stop};
 use crate::cluster::{ClusterError, Fault};
 
 /// The pause before a partition is asked for again whose leader cannot tell yet (78), or left it out.
@@ -49,7 +49,8 @@ impl Shared {
                 && asks.len() == 1
                 && answer.notices_truncation
                 && !is_throttled
-                && answer.bytes == 0,
+                && answer.bytes == 0
+                && !self.read_committed,
             is_full: answer.bytes >= full_from,
             is_throttled,
             is_alone,
@@ -69,11 +70,13 @@ impl Shared {
             }
             let starves = circumstances.is_full && index > 0;
             match found {
-                Found::Data { whole, leader, .. } => {
+                Found::Data { whole, leader, aborted } => {
                     let (batches, room) = piece.unwrap_or_default();
-                    self.data(&mut board, &ask, Whole { batches, next: whole.next }, leader, room);
+                    let from = ask.place;
+                    let raw = Raw { batches, from, leader, proves_end: false, aborted, room };
+                    data(&mut board, &ask, whole.next, raw);
                 }
-                Found::Nothing { leader, .. } if starves && ask.place.offset < leader.high_watermark => {
+                Found::Nothing { leader, .. } if starves && ask.place.offset < self.readable_end(leader) => {
                     starved.push(ask);
                 }
                 Found::Nothing { leader, is_plain, .. } => {
@@ -108,14 +111,6 @@ impl Shared {
         }
     }
 
-    fn data(self: &Arc<Self>, board: &mut Board, ask: &Ask, whole: Whole, leader: Leader, room: Room) {
-        let Some(line) = board.line(ask.line, ask.generation) else { return };
-        (line.failures, line.bytes_wanted) = (0, 0);
-        line.place = whole.next;
-        line.phase = Phase::Full;
-        line.give(Raw { batches: whole.batches, from: ask.place, leader, proves_end: false, room });
-    }
-
     fn nothing(self: &Arc<Self>, board: &mut Board, ask: &Ask, leader: Leader, about: Circumstances) {
         let Some(line) = board.line(ask.line, ask.generation) else { return };
         line.failures = 0;
@@ -125,14 +120,15 @@ impl Shared {
             from: ask.place,
             leader,
             proves_end,
+            aborted: Vec::new(),
             room: Room::default(),
         };
-        let high_watermark = leader.high_watermark;
+        let readable_end = self.readable_end(leader);
         let is_proved =
-            line.proved.is_some_and(|(end, at)| end == high_watermark && at.elapsed() < PROVED_AGAIN);
-        if ask.place.offset < high_watermark && !is_proved {
+            line.proved.is_some_and(|(end, at)| end == readable_end && at.elapsed() < PROVED_AGAIN);
+        if ask.place.offset < readable_end && !is_proved {
             if about.proves {
-                line.proved = Some((high_watermark, now));
+                line.proved = Some((readable_end, now));
                 line.phase = Phase::Full;
                 line.give(piece(true));
                 return;
@@ -207,4 +203,12 @@ impl Shared {
             }
         });
     }
+}
+
+fn data(board: &mut Board, ask: &Ask, next: Place, piece: Raw) {
+    let Some(line) = board.line(ask.line, ask.generation) else { return };
+    (line.failures, line.bytes_wanted) = (0, 0);
+    line.place = next;
+    line.phase = Phase::Full;
+    line.give(piece);
 }

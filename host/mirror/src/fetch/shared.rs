@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::board::{Board, Line, Phase, Raw};
 use super::frames::first_false;
 use super::room::Rooms;
-use super::{FetchConfig, Piece, Place, Stop};
+use super::{FetchConfig, Leader, Piece, Place, Stop};
 use crate::cluster::{Cluster, Partition};
 
 /// What handles hold: the tasks end with the last of them.
@@ -22,10 +22,11 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    pub(super) fn new(cluster: Cluster, config: FetchConfig) -> Self {
+    pub(super) fn new(cluster: Cluster, config: FetchConfig, read_committed: bool) -> Self {
         let rooms = Rooms::new(config.buffered_bytes_max);
         let (board, ended, runtime) = (Mutex::default(), CancellationToken::new(), Handle::current());
-        Self { shared: Arc::new(Shared { cluster, config, rooms, board, ended, runtime }) }
+        let shared = Shared { cluster, config, read_committed, rooms, board, ended, runtime };
+        Self { shared: Arc::new(shared) }
     }
 }
 
@@ -40,6 +41,7 @@ impl Drop for Inner {
 pub(super) struct Shared {
     pub(super) cluster: Cluster,
     pub(super) config: FetchConfig,
+    pub(super) read_committed: bool,
     pub(super) rooms: Rooms,
     board: Mutex<Board>,
     ended: CancellationToken,
@@ -135,7 +137,7 @@ impl Shared {
 
     /// Checks the checksums. From a batch whose one is false on, the partition is fetched once more; then it stops.
     fn check(self: &Arc<Self>, id: u64, generation: u64, raw: Raw) -> Option<Piece> {
-        let Raw { batches, from, leader, proves_end, room } = raw;
+        let Raw { batches, from, leader, proves_end, aborted, room } = raw;
         let false_one = first_false(&batches, from);
         let (batches, again) = match false_one {
             None => (batches, None),
@@ -156,7 +158,7 @@ impl Shared {
         if again.is_some() && batches.is_empty() {
             return None;
         }
-        Some(Piece { batches, leader, proves_end, room })
+        Some(Piece { batches, leader, proves_end, aborted, room })
     }
 
     /// A batch came damaged: it is asked for again, or, if it was the last time as well, the partition stops.
@@ -176,6 +178,12 @@ impl Shared {
         if !board.enqueue(id, phase, front) {
             self.find(id, generation, Duration::ZERO, false);
         }
+    }
+
+    /// The end of what readers are given: the high watermark, or the last stable offset.
+    pub(super) fn readable_end(&self, leader: Leader) -> i64 {
+        let end = leader.high_watermark;
+        if self.read_committed { end.min(leader.last_stable_offset) } else { end }
     }
 
     /// How long to wait after so many failures in a row.
