@@ -34,6 +34,11 @@ impl Replica {
         self.entries.iter().find(|(larger, _)| *larger > epoch).map_or(self.end, |(_, start)| *start)
     }
 
+    /// What ListOffsets earliest tells beside the offset (R45).
+    pub(super) fn epoch_at_start(&self) -> Option<i32> {
+        self.entries.iter().rfind(|(_, start)| *start <= self.start).map(|(epoch, _)| *epoch)
+    }
+
     pub(super) fn has_epoch(&self, epoch: i32) -> bool {
         self.entries.iter().any(|(known, _)| *known == epoch)
     }
@@ -78,6 +83,10 @@ impl Replica {
 impl Model {
     pub(super) fn leader(&self) -> &Replica {
         &self.replicas[self.leader]
+    }
+
+    pub(super) fn epoch(&self) -> i32 {
+        self.epoch
     }
 
     pub(super) fn append(&mut self, count: u8) {
