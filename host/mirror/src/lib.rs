@@ -10,3 +10,4 @@ pub mod cluster;
 pub mod fetch;
 pub mod mirror;
 pub mod reader;
+pub mod verify;

@@ -1,0 +1,169 @@
+//! Two logs, batch by batch. Knows no cluster: it is given the next batch of each side and says which were used up.
+
+use verbatim_batch::crc_matches;
+
+use super::compaction::{Compaction, Rules};
+use super::digest::Digest;
+use super::records::{Batch, Inflated};
+use super::report::{Both, Count, Difference, Side};
+use super::words;
+
+/// Times that are kept to ask for later, at most.
+const TIMES_MAX: usize = 16;
+
+/// The next batch of a side, and what is known of its transaction.
+#[derive(Debug, Clone)]
+pub(super) struct Head {
+    pub(super) batch: Batch,
+    /// It belongs to a transaction that was aborted.
+    pub(super) aborted: bool,
+    /// It belongs to a transaction of which the end is not known.
+    pub(super) unstable: bool,
+}
+
+impl Head {
+    /// True if its records make earlier ones of their keys superfluous.
+    pub(super) fn supersedes(&self) -> bool {
+        !self.aborted && !self.unstable && !self.batch.header.attributes.is_control()
+    }
+}
+
+/// Which batches were compared and are done with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Both,
+    Only(Side),
+    End,
+}
+
+/// Why comparing ended before the end.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Stop {
+    Differs(Difference),
+    Undecided(String),
+}
+
+/// A comparison under way.
+#[derive(Debug)]
+pub(super) struct Comparison {
+    rules: Rules,
+    pub(super) compaction: Compaction,
+    pub(super) count: Both<Count>,
+    pub(super) digest: Both<Digest>,
+    /// Largest timestamps of some batches: the first, and then each time that twice as many were seen.
+    pub(super) times: Vec<i64>,
+}
+
+impl Comparison {
+    pub(super) fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            compaction: Compaction::new(rules),
+            count: Both::default(),
+            digest: Both::default(),
+            times: Vec::new(),
+        }
+    }
+
+    /// True while everything was equal byte for byte.
+    pub(super) fn is_equal(&self) -> bool {
+        self.compaction.side.is_none()
+    }
+
+    /// Compares the next batches; `None` stands for the end of a side.
+    pub(super) fn step(&mut self, source: Option<&Head>, target: Option<&Head>) -> Result<Step, Stop> {
+        let base = |head: &Head| head.batch.header.base_offset;
+        match (source, target) {
+            (None, None) => Ok(Step::End),
+            (Some(s), Some(t)) if base(s) == base(t) => self.same_place(s, t).map(|()| Step::Both),
+            (Some(s), t) if t.is_none_or(|t| base(s) < base(t)) => self.one_sided(Side::Target, s, t),
+            (s, Some(t)) => self.one_sided(Side::Source, t, s),
+            // The guards above leave nothing else.
+            (Some(s), None) => self.one_sided(Side::Target, s, None),
+        }
+    }
+
+    fn same_place(&mut self, source: &Head, target: &Head) -> Result<(), Stop> {
+        if source.batch.bytes == target.batch.bytes {
+            self.equal(source, target)?;
+        } else {
+            let told = |stop| with_headers(stop, Some(source), Some(target));
+            self.compaction.rewritten(source, target).map_err(told)?;
+        }
+        let were_equal = self.digest.source == self.digest.target;
+        self.passed(Side::Source, source);
+        if were_equal && source.batch.bytes == target.batch.bytes {
+            self.count(Side::Target, target);
+            self.digest.target = self.digest.source;
+        } else {
+            self.passed(Side::Target, target);
+        }
+        Ok(())
+    }
+
+    fn equal(&mut self, source: &Head, target: &Head) -> Result<(), Stop> {
+        let header = &source.batch.header;
+        if !crc_matches(&source.batch.bytes) {
+            let what = "both sides hold the same damaged batch: its checksum is wrong";
+            let damaged = Stop::Differs(Difference::new(header.base_offset, what));
+            return Err(with_headers(damaged, Some(source), Some(target)));
+        }
+        let full = if self.compaction.side == Some(Side::Source) { target } else { source };
+        self.compaction.supersede(full)?;
+        self.compaction.holds(Side::Source, header);
+        self.compaction.holds(Side::Target, header);
+        Ok(())
+    }
+
+    /// `head` has no counterpart on the side `lacks`, which has `next` behind it.
+    fn one_sided(&mut self, lacks: Side, head: &Head, next: Option<&Head>) -> Result<Step, Stop> {
+        let (source, target) = if lacks == Side::Target { (Some(head), next) } else { (next, Some(head)) };
+        let told = |stop| with_headers(stop, source, target);
+        if let Some(next) = next
+            && next.batch.header.base_offset <= head.batch.last()
+        {
+            return Err(told(Stop::Differs(words::lacking(lacks, &head.batch, Some(&next.batch)))));
+        }
+        self.compaction.whole_missing(lacks, head, next).map_err(told)?;
+        self.passed(lacks.other(), head);
+        Ok(Step::Only(lacks.other()))
+    }
+
+    fn passed(&mut self, side: Side, head: &Head) {
+        self.count(side, head);
+        self.digest.of_mut(side).add(&head.batch.bytes);
+    }
+
+    fn count(&mut self, side: Side, head: &Head) {
+        let count = self.count.of_mut(side);
+        let header = &head.batch.header;
+        count.add(header, head.batch.bytes.len());
+        if side == Side::Source && count.batches.is_power_of_two() {
+            if self.times.len() == TIMES_MAX {
+                self.times.remove(1);
+            }
+            self.times.push(header.max_timestamp);
+        }
+    }
+
+    /// A batch's plain records, within the bound.
+    pub(super) fn inflate(&self, batch: &Batch) -> Result<Inflated, String> {
+        batch.inflated(self.rules.inflate_bytes_max)
+    }
+
+    /// Begins anew at an offset: what lies below it is gone on a side.
+    pub(super) fn restart(&mut self, from: i64) {
+        *self = Self::new(Rules { from, ..self.rules });
+    }
+}
+
+fn with_headers(stop: Stop, source: Option<&Head>, target: Option<&Head>) -> Stop {
+    match stop {
+        Stop::Differs(difference) => {
+            let batch = |head: Option<&Head>| head.map(|head| head.batch.clone());
+            let (source, target) = (batch(source), batch(target));
+            Stop::Differs(words::beside(difference, source.as_ref(), target.as_ref()))
+        }
+        undecided @ Stop::Undecided(_) => undecided,
+    }
+}

@@ -1,0 +1,246 @@
+//! How far a verification has come, in a file, so that one that was ended goes on there.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::aborted::Aborted;
+use super::compare::Comparison;
+use super::digest::Digest;
+use super::options::Options;
+use super::report::{Both, Bounds, Count, PartitionReport, Range};
+use crate::cluster::Partition;
+
+/// The format of the file.
+const VERSION: u32 = 1;
+
+/// What must be the same for a file to be gone on from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Call {
+    version: u32,
+    source: Vec<String>,
+    target: Vec<String>,
+    from_offset: Option<i64>,
+    to_offset: Option<i64>,
+}
+
+/// The file's content.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Content {
+    call: Call,
+    partitions: Vec<Entry>,
+}
+
+/// One partition's.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Entry {
+    topic: String,
+    partition: i32,
+    topic_ids: Both<String>,
+    /// Where the logs stood when the first run began.
+    pub(super) bounds: Both<Bounds>,
+    /// Where it came to.
+    pub(super) saved: Option<Saved>,
+    /// What it came to.
+    pub(super) report: Option<PartitionReport>,
+}
+
+/// A comparison under way, up to which both sides are equal byte for byte. What compaction leaves owed is not kept: a
+/// partition goes on where the first difference was.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Saved {
+    pub(super) range: Range,
+    pub(super) at: i64,
+    pub(super) digest: Digest,
+    pub(super) count: Count,
+    times: Vec<i64>,
+    transactions: BTreeSet<i64>,
+    pub(super) aborted: Aborted,
+}
+
+impl Saved {
+    /// For a comparison that has come to `at`; `None` once something differs.
+    pub(super) fn of(comparison: &Comparison, aborted: &Aborted, range: Range, at: i64) -> Option<Self> {
+        comparison.is_equal().then(|| Self {
+            range,
+            at,
+            digest: comparison.digest.source,
+            count: comparison.count.source,
+            times: comparison.times.clone(),
+            transactions: comparison.compaction.open.source.clone(),
+            aborted: aborted.clone(),
+        })
+    }
+
+    /// Puts a comparison where this one was.
+    pub(super) fn restore(&self, comparison: &mut Comparison) {
+        comparison.digest = Both { source: self.digest, target: self.digest };
+        comparison.count = Both { source: self.count, target: self.count };
+        comparison.times.clone_from(&self.times);
+        let transactions = self.transactions.clone();
+        comparison.compaction.open = Both { source: transactions.clone(), target: transactions };
+    }
+}
+
+/// Where progress is noted. Without a file nothing is written.
+#[derive(Debug)]
+pub(super) struct Store {
+    path: Option<PathBuf>,
+    content: Mutex<Content>,
+}
+
+impl Store {
+    /// Reads the file, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be read, or belongs to another call; which field, its value, and what was expected.
+    pub(super) fn open(options: &Options) -> Result<Self, String> {
+        let call = Call {
+            version: VERSION,
+            source: options.source.bootstrap.clone(),
+            target: options.target.as_ref().map(|target| target.bootstrap.clone()).unwrap_or_default(),
+            from_offset: options.from_offset,
+            to_offset: options.to_offset,
+        };
+        let fresh = Content { call: call.clone(), partitions: Vec::new() };
+        let content = match &options.state {
+            Some(path) => read(path)?.unwrap_or(fresh),
+            None => fresh,
+        };
+        differs(&content.call, &call)?;
+        Ok(Self { path: options.state.clone(), content: Mutex::new(content) })
+    }
+
+    /// Takes up the partitions that there are now; the bounds of those that are known already stay as they were.
+    ///
+    /// # Errors
+    /// The file has a partition that is not among them, or whose topic is another one by now.
+    pub(super) fn take_up(
+        &self,
+        partitions: impl Iterator<Item = (Partition, Both<Uuid>, Both<Bounds>)>,
+    ) -> Result<Vec<Entry>, String> {
+        let mut content = self.content();
+        let mut known = std::mem::take(&mut content.partitions);
+        for (partition, topic_ids, bounds) in partitions {
+            let topic_ids =
+                Both { source: topic_ids.source.to_string(), target: topic_ids.target.to_string() };
+            let index = known.iter().position(|entry| entry.is_of(&partition));
+            let entry = index.map(|index| known.swap_remove(index)).unwrap_or_else(|| Entry {
+                topic: partition.topic.clone(),
+                partition: partition.index,
+                topic_ids: topic_ids.clone(),
+                bounds,
+                saved: None,
+                report: None,
+            });
+            if entry.topic_ids != topic_ids {
+                return Err(format!("topic `{}` was created anew since, remove the file", partition.topic));
+            }
+            content.partitions.push(entry);
+        }
+        match known.first() {
+            Some(entry) => Err(format!(
+                "it has partition {} of topic `{}`, which is not among those to verify",
+                entry.partition, entry.topic
+            )),
+            None => Ok(content.partitions.clone()),
+        }
+    }
+
+    /// Notes how far a partition has come.
+    pub(super) fn save(&self, partition: &Partition, saved: Saved) {
+        self.change(partition, |entry| entry.saved = Some(saved));
+    }
+
+    /// Notes what a partition came to.
+    pub(super) fn done(&self, partition: &Partition, report: PartitionReport) {
+        self.change(partition, |entry| entry.report = Some(report));
+    }
+
+    /// True if there is a file to be kept up to date.
+    pub(super) fn is_kept(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// Writes the file: beside it first, then in its place.
+    ///
+    /// # Errors
+    /// The disk's, naming the file.
+    pub(super) fn write(&self) -> Result<(), String> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let content = self.content().clone();
+        write(path, &content).map_err(|error| format!("cannot be written: {error}"))
+    }
+
+    /// Removes the file, as there is nothing left to go on with.
+    ///
+    /// # Errors
+    /// The disk's, naming the file.
+    pub(super) fn remove(&self) -> Result<(), String> {
+        let Some(path) = &self.path else { return Ok(()) };
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(format!("cannot be removed: {error}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn change(&self, partition: &Partition, change: impl FnOnce(&mut Entry)) {
+        let mut content = self.content();
+        if let Some(entry) = content.partitions.iter_mut().find(|entry| entry.is_of(partition)) {
+            change(entry);
+        }
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    fn is_of(&self, partition: &Partition) -> bool {
+        self.partition == partition.index && self.topic == partition.topic
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Content>, String> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("cannot be read: {error}")),
+    };
+    let content = serde_json::from_str(&text);
+    content.map(Some).map_err(|error| format!("is no state of a verification: {error}"))
+}
+
+fn write(path: &Path, content: &Content) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let beside = path.with_file_name(name);
+    let mut file = File::create(&beside)?;
+    serde_json::to_writer(&mut file, content)?;
+    file.flush()?;
+    file.sync_all()?;
+    std::fs::rename(&beside, path)
+}
+
+fn differs(found: &Call, asked: &Call) -> Result<(), String> {
+    let offset = |offset: Option<i64>| offset.map_or_else(|| "none".to_owned(), |offset| offset.to_string());
+    let fields = [
+        ("version", found.version.to_string(), asked.version.to_string()),
+        ("source", found.source.join(","), asked.source.join(",")),
+        ("target", found.target.join(","), asked.target.join(",")),
+        ("from-offset", offset(found.from_offset), offset(asked.from_offset)),
+        ("to-offset", offset(found.to_offset), offset(asked.to_offset)),
+    ];
+    let differing = fields.into_iter().find(|(_, found, asked)| found != asked);
+    differing.map_or(Ok(()), |(name, found, asked)| {
+        Err(format!("is of another call: its {name} is `{found}`, expected `{asked}`"))
+    })
+}
