@@ -26,8 +26,8 @@
 //!         }
 //!         Err(error) => match error.kind {
 //!             // Undo what was done from there on, then read it again.
-//!             ReadErrorKind::TruncatedPartition { first_truncated: Some(offset), .. } => {
-//!                 reader.seek(&error.partition, Seek::To(Position::new(offset, None)));
+//!             ReadErrorKind::TruncatedPartition { first_truncated: Some(first), .. } => {
+//!                 reader.seek(&error.partition, Seek::To(first));
 //!             }
 //!             _ => return Err(error.into()),
 //!         },

@@ -29,9 +29,10 @@ pub enum ReadErrorKind {
     TruncatedPartition {
         /// Where the reader was.
         position: Position,
-        /// The first offset that is known to hold something else, or nothing, now; seek there to read on without a gap.
+        /// The first offset that is known to hold something else, or nothing, now, with an epoch that the leader has below it:
+        /// [seek](super::Reader::seek) to this position to read on without a gap.
         /// `None` if it cannot be known: the leader does not know the position's epoch, and what was read here does not tell.
-        first_truncated: Option<i64>,
+        first_truncated: Option<Position>,
     },
     /// The position lies outside the log: below its start if that was moved, or above its end.
     #[error("{position} is out of range: the log goes from {log_start} to {log_end}")]
@@ -79,6 +80,6 @@ pub enum ReadErrorKind {
     Cluster(#[from] ClusterError),
 }
 
-fn offset_or_unknown(offset: Option<i64>) -> String {
-    offset.map_or_else(|| "unknown".to_owned(), |offset| offset.to_string())
+fn offset_or_unknown(position: Option<Position>) -> String {
+    position.map_or_else(|| "unknown".to_owned(), |position| position.offset.to_string())
 }

@@ -167,7 +167,7 @@ impl Task {
                     Fault::BelowStart(log) | Fault::AboveEnd(log) => outside(position, log),
                     Fault::Truncated(truncation) => ReadErrorKind::TruncatedPartition {
                         position,
-                        first_truncated: truncation.first.map(|first| first.end),
+                        first_truncated: truncation.first.map(position_at),
                     },
                 });
             }
@@ -263,7 +263,11 @@ fn begins_at(listed: ListedOffset) -> Trail {
 }
 
 fn behind(at: EpochEnd) -> Trail {
-    Trail::begins_at(Position::from_committed(at.end, at.epoch))
+    Trail::begins_at(position_at(at))
+}
+
+fn position_at(at: EpochEnd) -> Position {
+    Position::from_committed(at.end, at.epoch)
 }
 
 fn place(trail: &Trail) -> Place {
