@@ -47,6 +47,7 @@ mod discover;
 mod links;
 mod partition;
 mod peek;
+mod plan;
 mod progress;
 mod settings;
 pub mod state;
@@ -61,6 +62,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{MirrorConfig, OnDataLost, OnDivergence};
+pub use plan::{PlannedPartition, PlannedTopic, Step, plan};
 
 use crate::cluster::ClusterError;
 use links::Links;

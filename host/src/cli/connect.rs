@@ -20,6 +20,13 @@ pub(super) async fn connect(bootstrap: &str) -> anyhow::Result<Connection> {
     connected.with_context(|| format!("no broker, bootstrap-server=`{bootstrap}`"))
 }
 
+/// The parts of HOST:PORT. An IPv6 address is written in brackets, and is without them here.
+pub(super) fn host_port(text: &str) -> Option<(String, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    if host.is_empty() { None } else { Some((host.to_owned(), port.parse().ok()?)) }
+}
+
 /// An answer's error code and text as an error.
 pub(super) fn check(code: i16, text: Option<&StrBytes>) -> anyhow::Result<()> {
     match (code, text) {

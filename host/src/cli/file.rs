@@ -9,6 +9,7 @@ use verbatim::broker::FlushPolicy;
 
 use super::Usage;
 use super::logging::LogFormat;
+use super::mirror::Asked;
 use super::output::Output;
 
 /// What the file says.
@@ -20,6 +21,8 @@ pub(super) struct Settings {
     pub(super) bootstrap_server: Option<String>,
     #[serde(default)]
     pub(super) serve: Serve,
+    #[serde(default)]
+    pub(super) mirror: Asked,
 }
 
 /// The table `[serve]`.
@@ -52,6 +55,9 @@ pub(super) struct Serve {
     pub(super) allow_plaintext: Option<bool>,
     #[serde(default)]
     pub(super) module: BTreeMap<String, PathBuf>,
+    /// Each table `[[serve.mirror]]`.
+    #[serde(default)]
+    pub(super) mirror: Vec<Asked>,
 }
 
 impl Settings {
@@ -82,5 +88,10 @@ mod tests {
         assert_eq!(settings.serve.module.get("mine"), Some(&PathBuf::from("m.wasm")));
         let error = toml::from_str::<Settings>("[serve]\nlisen = \"x\"\n").unwrap_err();
         assert!(error.to_string().contains("lisen"), "{error}");
+        for table in ["[mirror]", "[[serve.mirror]]"] {
+            assert!(toml::from_str::<Settings>(&format!("{table}\ntopics = ['a']\n")).is_ok());
+            let error = toml::from_str::<Settings>(&format!("{table}\ntopic = ['a']\n")).unwrap_err();
+            assert!(error.to_string().contains("topic"), "{error}");
+        }
     }
 }

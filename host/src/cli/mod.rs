@@ -8,11 +8,13 @@ mod connect;
 mod file;
 mod log_dump;
 mod logging;
+mod mirror;
 mod module;
 mod output;
 mod produce;
 mod serve;
 mod topic;
+mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,7 +41,7 @@ struct Cli {
     /// How results are written to stdout [default: text]
     #[arg(long, global = true, env = "VERBATIM_OUTPUT", value_enum, help_heading = GENERAL)]
     output: Option<Output>,
-    /// The broker that `topic` and `produce` speak to [default: 127.0.0.1:9092]
+    /// The broker that `topic` and `produce` speak to and `mirror` copies to [default: 127.0.0.1:9092]
     #[arg(long, global = true, env = "VERBATIM_BOOTSTRAP_SERVER", value_name = "HOST:PORT", help_heading = GENERAL)]
     bootstrap_server: Option<String>,
     #[command(subcommand)]
@@ -53,6 +55,10 @@ enum Command {
     /// Create, describe, list or delete topics
     #[command(subcommand)]
     Topic(topic::Topic),
+    /// Copy topics of any Kafka into a host, byte for byte
+    Mirror(Box<mirror::Mirror>),
+    /// Compare topics of two clusters batch by batch; exit code 0 if they are equal, 1 if not, 2 if that stays open
+    Verify(Box<verify::Verify>),
     /// Write lines from stdin to an exact topic, at an offset and leader epoch of choice
     Produce(produce::Produce),
     /// Look into a partition's folder
@@ -72,7 +78,7 @@ struct Usage(String);
 pub(crate) fn run() -> ExitCode {
     let cli = Cli::parse();
     match execute(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             output::complain(&error);
             ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
@@ -80,20 +86,23 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-fn execute(cli: Cli) -> anyhow::Result<()> {
+fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
     let settings = Settings::read(cli.config_file.as_deref())?;
     let output = cli.output.or(settings.output).unwrap_or_default();
     let log_format = cli.log_format.or(settings.log_format).unwrap_or_default();
     logging::start(log_format)?;
     let bootstrap = cli.bootstrap_server.or(settings.bootstrap_server);
     let bootstrap = bootstrap.unwrap_or_else(|| connect::DEFAULT_BOOTSTRAP.to_owned());
-    match cli.command {
+    let done = match cli.command {
+        Command::Verify(verify) => return verify.run(output),
         Command::Serve(serve) => serve.run(settings.serve, output),
+        Command::Mirror(mirror) => mirror.run(settings.mirror, &bootstrap, output),
         Command::Topic(topic) => connect::block_on(topic.run(&bootstrap, output)),
         Command::Produce(produce) => connect::block_on(produce.run(&bootstrap, output)),
         Command::Log(log) => log.run(output),
         Command::Module(module) => module.run(output),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
@@ -108,16 +117,21 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_a_host_is_documented() {
+    fn every_option_of_a_host_and_a_mirror_is_documented() {
         let operations = include_str!("../../../docs/OPERATIONS.md");
         let mut command = Cli::command();
         command.build();
-        let serve = command.find_subcommand("serve").map(|serve| serve.get_arguments().collect::<Vec<_>>());
-        let flags: Vec<&str> =
-            serve.unwrap_or_default().iter().filter_map(|argument| argument.get_long()).collect();
-        assert!(flags.len() > 10, "{flags:?}");
-        for flag in flags.iter().filter(|flag| **flag != "help") {
-            assert!(operations.contains(&format!("--{flag}")), "--{flag} is not in docs/OPERATIONS.md");
+        for name in ["serve", "mirror"] {
+            let found = command.find_subcommand(name).map(|found| found.get_arguments().collect::<Vec<_>>());
+            let found = found.unwrap_or_default();
+            let own = found.iter().filter(|argument| !argument.is_global_set());
+            let flags: Vec<&str> =
+                own.filter_map(|argument| argument.get_long()).filter(|flag| *flag != "help").collect();
+            assert!(flags.len() > 10, "{flags:?}");
+            for flag in flags {
+                let row = format!("| `{name} --{flag}");
+                assert!(operations.contains(&row), "{name} --{flag} is not in docs/OPERATIONS.md");
+            }
         }
     }
 }

@@ -13,11 +13,16 @@ use verbatim::Modules;
 use verbatim::broker::{Broker, Config, FlushPolicy};
 
 use super::Usage;
+use super::connect::host_port;
 use super::file;
+use super::mirror::Inside;
 use super::output::Output;
 
+mod mirrors;
 mod open_files;
 mod peers;
+
+use mirrors::Mirrors;
 
 /// How long threads that read the disk may take to end.
 const END_MAX: Duration = Duration::from_secs(5);
@@ -70,11 +75,13 @@ pub(super) struct Serve {
 }
 
 impl Serve {
-    pub(super) fn run(self, file: file::Serve, output: Output) -> anyhow::Result<()> {
+    pub(super) fn run(self, mut file: file::Serve, output: Output) -> anyhow::Result<()> {
         let allow_plaintext = self.allow_plaintext || file.allow_plaintext == Some(true);
         let mut named: Vec<(String, PathBuf)> = file.module.clone().into_iter().collect();
         named.extend(self.module.iter().cloned());
+        let tables = std::mem::take(&mut file.mirror);
         let config = self.config(file)?;
+        let mirrors = mirrors::asked(tables, config.listen)?;
         let listening = [("listen", Some(config.listen)), ("metrics-listen", config.metrics_listen)];
         for (name, address) in listening.iter().filter_map(|(name, address)| Some((name, (*address)?))) {
             if !address.ip().is_loopback() && !allow_plaintext {
@@ -94,7 +101,7 @@ impl Serve {
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .build()
             .context("the runtime cannot be started")?;
-        let served = runtime.block_on(serve(config, modules, output));
+        let served = runtime.block_on(serve(config, modules, mirrors, output));
         // What still reads the disk for nobody is not waited for.
         runtime.shutdown_timeout(END_MAX);
         served
@@ -108,7 +115,7 @@ impl Serve {
             .ok_or_else(|| Usage("--data is missing: the folder of the data".to_owned()))?;
         let listen = self.listen.or(file.listen).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 9092)));
         let mut config = Config::new(data, listen);
-        config.advertise = self.advertise.or(file.advertise).map(|text| host_port(&text)).transpose()?;
+        config.advertise = self.advertise.or(file.advertise).map(|text| advertised(&text)).transpose()?;
         config.metrics_listen = self.metrics_listen.or(file.metrics_listen);
         config.node_id = self.node_id.or(file.node_id).unwrap_or(config.node_id);
         config.flush = self.flush.or(file.flush).unwrap_or(config.flush);
@@ -152,7 +159,7 @@ struct StartedModule {
     sha256: String,
 }
 
-async fn serve(config: Config, modules: Modules, output: Output) -> anyhow::Result<()> {
+async fn serve(config: Config, modules: Modules, mirrors: Vec<Inside>, output: Output) -> anyhow::Result<()> {
     let (mut terminated, mut interrupted) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let started = modules.iter().map(|(name, module)| StartedModule {
@@ -171,10 +178,12 @@ async fn serve(config: Config, modules: Modules, output: Output) -> anyhow::Resu
         modules: started,
     };
     output.write(&started, || started.line())?;
+    let mirrors = Mirrors::start(mirrors, broker.local_addr());
     tokio::select! {
         _ = terminated.recv() => tracing::info!("SIGTERM: shutting down"),
         _ = interrupted.recv() => tracing::info!("SIGINT: shutting down"),
     }
+    mirrors.stop().await;
     broker.shutdown().await;
     tracing::info!("shut down");
     Ok(())
@@ -225,15 +234,9 @@ fn named_file(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-fn host_port(text: &str) -> anyhow::Result<(String, u16)> {
-    let parsed = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-    match parsed {
-        // An IPv6 address is written in brackets; clients are told it without.
-        Some((host, port)) if !host.is_empty() => {
-            Ok((host.trim_start_matches('[').trim_end_matches(']').to_owned(), port))
-        }
-        _ => Err(Usage(format!("--advertise must be HOST:PORT, advertise=`{text}`")).into()),
-    }
+fn advertised(text: &str) -> anyhow::Result<(String, u16)> {
+    let wrong = || Usage(format!("--advertise must be HOST:PORT, advertise=`{text}`"));
+    Ok(host_port(text).ok_or_else(wrong)?)
 }
 
 #[cfg(test)]
@@ -243,10 +246,10 @@ mod tests {
 
     #[test]
     fn addresses_to_advertise_are_host_and_port() {
-        assert_eq!(host_port("broker.example:9092").unwrap(), ("broker.example".to_owned(), 9092));
-        assert_eq!(host_port("[::1]:1").unwrap(), ("::1".to_owned(), 1));
+        assert_eq!(advertised("broker.example:9092").unwrap(), ("broker.example".to_owned(), 9092));
+        assert_eq!(advertised("[::1]:1").unwrap(), ("::1".to_owned(), 1));
         for bad in ["", "host", ":9092", "host:port", "host:70000"] {
-            let error = host_port(bad).unwrap_err();
+            let error = advertised(bad).unwrap_err();
             assert!(error.is::<Usage>() && error.to_string().contains("HOST:PORT"), "{error}");
         }
     }

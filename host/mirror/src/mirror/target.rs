@@ -131,7 +131,7 @@ impl Keeper<'_> {
     }
 
     /// The topic is exact, and the copy of this source topic.
-    async fn check(&self, source: &TopicInfo) -> Result<(), Trouble> {
+    pub(super) async fn check(&self, source: &TopicInfo) -> Result<(), Trouble> {
         let configs = self.configs(&source.name).await?;
         let value = |name: &str| configs.get(name).and_then(|config| config.value.as_deref());
         if value(EXACT) != Some("true") {
