@@ -22,7 +22,7 @@ use verbatim_wire::tag::{AnswerTag, RequestTag, answer_tag, set_request_tag};
 
 /// The highest versions that name topics instead of giving ids, and Produce's lowest with tagged fields.
 const PRODUCE_VERSIONS: (i16, i16) = (9, 12);
-const FETCH_VERSIONS: (i16, i16) = (12, 12);
+pub(crate) const FETCH_VERSIONS: (i16, i16) = (12, 12);
 
 /// `ListOffsets` timestamps.
 const LATEST: i64 = -1;
@@ -235,7 +235,11 @@ impl Client {
         Ok(self.runtime.block_on(self.connection.call(request))?)
     }
 
-    fn send<R: Request>(&self, (least, most): (i16, i16), request: &R) -> anyhow::Result<R::Response> {
+    pub(crate) fn send<R: Request>(
+        &self,
+        (least, most): (i16, i16),
+        request: &R,
+    ) -> anyhow::Result<R::Response> {
         let key = ApiKey::from_number(R::KEY).context("unknown API")?;
         let version = self.connection.versions().highest(key, least, most)?;
         Ok(self.runtime.block_on(self.connection.send(version, request))?)

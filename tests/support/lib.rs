@@ -2,6 +2,8 @@
 //!
 //! Everything here returns errors with what is needed to understand a failure: the command, its output, the host's log.
 
+pub mod answers;
+pub mod captures;
 pub mod client;
 pub mod exact;
 pub mod host;

@@ -5,14 +5,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use verbatim_batch::{Batch, FramesEnd, Header, frames};
 
+/// The folder of a partition.
+///
+/// # Errors
+/// If there is none.
+pub fn folder(data: &Path, topic: &str, partition: u32) -> anyhow::Result<PathBuf> {
+    let name = format!("{topic}-{partition}");
+    find_folder(data, &name)?.with_context(|| format!("no {name} in {}", data.display()))
+}
+
 /// The `.log` files of a partition, by rising base offset.
 ///
 /// # Errors
 /// If there is no such folder.
 pub fn log_files(data: &Path, topic: &str, partition: u32) -> anyhow::Result<Vec<PathBuf>> {
-    let name = format!("{topic}-{partition}");
-    let folder = find_folder(data, &name)?.with_context(|| format!("no {name} in {}", data.display()))?;
-    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let entries = fs::read_dir(folder(data, topic, partition)?)?.collect::<Result<Vec<_>, _>>()?;
     let mut files: Vec<_> = entries.into_iter().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
     files.sort();

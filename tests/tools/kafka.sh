@@ -56,6 +56,7 @@ command_for kafka-server kafka.Kafka
 command_for java-create-topic CreateTopic
 command_for java-read-records ReadRecords
 command_for java-client Client
+command_for java-make-topics MakeTopics
 command_for java-sequence Sequence
 command_for java-move-at-each-stop MoveAtEachStop
 
