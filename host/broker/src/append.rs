@@ -281,11 +281,10 @@ impl Worker {
         }
     }
 
-    /// Makes a normal partition of an exact one; its leader epoch afterwards.
-    pub(crate) fn promote(&mut self, id: PartitionId) -> Result<i32, ApiError> {
+    /// Makes a normal partition of an exact one, with a leader epoch above `epoch_floor`; that epoch.
+    pub(crate) fn promote(&mut self, id: PartitionId, epoch_floor: i32) -> Result<i32, ApiError> {
         let partition = self.online(id)?;
-        // No committed offsets are mirrored yet, so none raises the epoch.
-        let promoted = partition.log_mut().promote(-1);
+        let promoted = partition.log_mut().promote(epoch_floor);
         let promoted = promoted.map_err(|error| report(partition.topic(), id, &error));
         partition.reader().wake();
         promoted

@@ -17,6 +17,7 @@ use crate::append::{self, Setup};
 use crate::catalogue::{Catalogue, CatalogueError, State, Topic};
 use crate::config::{Config, FlushPolicy};
 use crate::errors::ApiError;
+use crate::groups::{self, Groups};
 use crate::judges::Judges;
 use crate::metrics::{self, Endpoint, Metrics};
 use crate::shared::{Folder, Parts, Shared};
@@ -108,13 +109,19 @@ impl Broker {
             config.advertise.clone().unwrap_or_else(|| (address.ip().to_string(), address.port()));
         let metrics_listener = listen_for_metrics(&config).await?;
         let in_flight = server.in_flight();
-        let (metrics, appenders, threads) = start_threads(&config, &judges, &io)?;
+        let known = catalogue.snapshot();
+        let (groups, keeper) = Groups::start(&config, folder.path(), Arc::clone(&io), |topic| {
+            known.topics.values().any(|known| known.id == topic)
+        })?;
+        let (metrics, appenders, mut threads) = start_threads(&config, &judges, &io)?;
+        threads.push(keeper);
         let shared = Arc::new(Shared::new(Parts {
             config,
             metrics,
             in_flight,
             catalogue,
             judges,
+            groups,
             folder,
             io,
             appenders,
@@ -132,6 +139,8 @@ impl Broker {
         let mut upkeep = JoinSet::new();
         upkeep.spawn(expire_producers_now_and_then(Arc::downgrade(&shared)));
         upkeep.spawn(retention::run_now_and_then(Arc::downgrade(&shared)));
+        upkeep.spawn(groups::tick_in_time(Arc::downgrade(&shared)));
+        upkeep.spawn(groups::expire_now_and_then(Arc::downgrade(&shared)));
         if shared.config.flush == FlushPolicy::Interval {
             upkeep.spawn(flush_now_and_then(Arc::downgrade(&shared)));
         }
@@ -163,6 +172,11 @@ impl Broker {
         metrics::text(&self.shared)
     }
 
+    /// Shows more metrics beside the host's own, after them, until the host is shut down.
+    pub fn add_metrics(&self, more: Arc<dyn metrics::More>) {
+        self.shared.metrics.add(more);
+    }
+
     /// The cluster's id, chosen when the data folder was created.
     #[must_use]
     pub fn cluster_id(&self) -> String {
@@ -183,6 +197,7 @@ impl Broker {
         for appender in &shared.appenders {
             appender.stop().await;
         }
+        shared.groups.keeper().stop().await;
         let joined = tokio::task::spawn_blocking(move || {
             for thread in threads {
                 if thread.join().is_err() {
@@ -284,6 +299,7 @@ async fn flush_now_and_then(shared: Weak<Shared>) {
                 return;
             }
         }
+        running.groups.keeper().flush().await;
         let interval = running.config.flush_interval;
         drop(running);
         tokio::time::sleep(interval).await;

@@ -42,6 +42,10 @@ pub struct Config {
     /// Time between two looks for segments that retention removes (Kafka's `log.retention.check.interval.ms`);
     /// with `Duration::MAX` nobody looks.
     pub retention_check_interval: Duration,
+    /// How long the first generation of a group waits for more members (Kafka's `group.initial.rebalance.delay.ms`).
+    pub group_initial_rebalance_delay: Duration,
+    /// How long committed offsets are kept of a group that has no members (Kafka's `offsets.retention.minutes`).
+    pub group_offsets_retention: Duration,
     /// Append threads; the number of processors if not given.
     pub append_threads: Option<usize>,
     /// What is bounded.
@@ -62,6 +66,8 @@ impl Config {
             flush_interval: Duration::from_secs(1),
             producer_id_expiration: Duration::from_secs(86_400),
             retention_check_interval: Duration::from_secs(300),
+            group_initial_rebalance_delay: Duration::from_secs(3),
+            group_offsets_retention: Duration::from_secs(604_800),
             append_threads: None,
             limits: Limits::default(),
         }
@@ -124,6 +130,20 @@ pub struct Limits {
     pub fetch_sessions_max: usize,
     /// Partitions of all fetch sessions together, some 300 bytes of memory each.
     pub fetch_session_partitions_max: usize,
+    /// Consumer groups with members.
+    pub groups_max: usize,
+    /// Members of one group (Kafka's `group.max.size`).
+    pub group_members_max: usize,
+    /// Shortest session timeout of a member in milliseconds (Kafka's `group.min.session.timeout.ms`).
+    pub group_session_ms_min: u64,
+    /// Longest session timeout of a member in milliseconds (Kafka's `group.max.session.timeout.ms`).
+    pub group_session_ms_max: u64,
+    /// Bytes that the members of all groups may take: names, subscriptions, assignments.
+    pub group_members_bytes_max: usize,
+    /// Bytes that the committed offsets of all groups may take, some 160 each and what clients write to them.
+    pub group_offsets_bytes_max: usize,
+    /// Bytes that a client may write to a committed offset (Kafka's `offset.metadata.max.bytes`).
+    pub group_offset_metadata_bytes_max: usize,
     /// Partitions that metrics show one by one, some 1 KiB of text each.
     pub metrics_partitions_max: usize,
     /// Milliseconds that an append thread may be at one request or flush before the host counts as not alive.
@@ -193,6 +213,13 @@ impl Default for Limits {
             fetch_wait_ms_max: 30_000,
             fetch_sessions_max: 1_000,
             fetch_session_partitions_max: 200_000,
+            groups_max: 10_000,
+            group_members_max: 1_000,
+            group_session_ms_min: 6_000,
+            group_session_ms_max: 1_800_000,
+            group_members_bytes_max: 67_108_864,
+            group_offsets_bytes_max: 134_217_728,
+            group_offset_metadata_bytes_max: 4_096,
             metrics_partitions_max: 20_000,
             append_stall_ms_max: 30_000,
             partitions_max: 10_000,

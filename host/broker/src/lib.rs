@@ -2,7 +2,7 @@
 //!
 //! [`Broker::start`] opens a data folder, starts the append threads, binds the address and serves. A request's way:
 //! `api/` decodes what the wire hands over; `produce` judges and applies on the partition's append thread (`append`), which
-//! answers after one flush for all that waited; `fetch` reads beside it. `topics` and `promotion` change what there is,
+//! answers after one flush for all that waited; `fetch` reads beside it. `groups` knows who reads what, and keeps offsets. `topics` and `promotion` change what there is,
 //! through the `catalogue`. Modules come in through [`Judges`], so that a broker can be tested without a sandbox.
 
 mod api;
@@ -12,6 +12,7 @@ mod catalogue;
 mod config;
 mod errors;
 mod fetch;
+mod groups;
 mod judges;
 pub mod metrics;
 mod partition;

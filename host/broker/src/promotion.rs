@@ -4,8 +4,9 @@
 //! 2. It is refused with 44, and everything unsealed, while a transaction is open (the producers are named: their markers
 //!    would have to be written first) or where a mirrored producer id has this host's own prefix.
 //! 3. The catalogue says `promoting`. From here on it goes forward only; a crash resumes at the next start.
-//! 4. Partition by partition: the declared position of the source ends, the leader epoch becomes the highest one shown plus
-//!    one, with its entry at the end of the log. The log keeps that it was promoted, so doing it again changes nothing.
+//! 4. Partition by partition: the declared position of the source ends, the leader epoch becomes the highest one shown, or that
+//!    a group committed an offset with, plus one, with its entry at the end of the log. The log keeps that it was promoted, so
+//!    doing it again changes nothing.
 //! 5. The catalogue says `live`; partitions are opened for plain writes.
 
 use std::sync::Arc;
@@ -17,6 +18,9 @@ use crate::topics;
 
 /// Producers that a refusal names at most.
 const NAMED_MAX: usize = 10;
+
+/// No epoch of a committed offset raises a partition's to this or above.
+const EPOCHS_KEPT: i32 = i32::MAX / 2;
 
 /// What a sealed partition holds against its promotion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,13 +54,21 @@ pub(crate) async fn promote(shared: &Shared, target: Topic, validate_only: bool)
 pub(crate) async fn resume(shared: &Shared, topic: Topic) -> Result<(), ApiError> {
     for index in 0..topic.partitions {
         let id = PartitionId { topic: topic.id, index };
-        let epoch = shared.appender(id).call(move |worker| worker.promote(id)).await??;
+        let floor = epoch_floor(shared, id);
+        let epoch = shared.appender(id).call(move |worker| worker.promote(id, floor)).await??;
         tracing::info!(topic = topic.name, partition = index, epoch, "partition promoted");
     }
     let live = Topic { state: State::Live, ..topic };
     tracing::info!(topic = live.name, "topic promoted: it takes plain writes now");
     topics::apply(shared, live.clone()).await?;
     unseal(shared, &live).await
+}
+
+/// The highest epoch of a committed offset, so that no reader's is above what it reads next. Anybody may commit anything:
+/// the last epochs there are do not count, which leaves some for the starts to come.
+fn epoch_floor(shared: &Shared, id: PartitionId) -> i32 {
+    let highest = shared.groups.keeper().offsets().highest_epoch(id);
+    if highest < EPOCHS_KEPT { highest } else { -1 }
 }
 
 async fn seal(shared: &Shared, topic: &Topic) -> Result<(), ApiError> {

@@ -18,6 +18,7 @@ use crate::append::{Appender, Worker};
 use crate::catalogue::{Catalogue, Topic};
 use crate::config::Config;
 use crate::errors::ApiError;
+use crate::groups::Groups;
 use crate::judges::Judges;
 use crate::metrics::Metrics;
 use crate::partition::Reader;
@@ -80,6 +81,8 @@ pub(crate) struct Shared {
     pub(crate) rooms: Rooms,
     /// What readers were told, so that they need not be told again.
     pub(crate) sessions: Sessions,
+    /// Consumer groups and their offsets.
+    pub(crate) groups: Groups,
     /// Searches by time that may run at a time.
     pub(crate) searches: Arc<Semaphore>,
     /// The host shuts down: nobody waits for new data any more.
@@ -100,6 +103,7 @@ pub(crate) struct Parts {
     pub(crate) in_flight: InFlight,
     pub(crate) catalogue: Catalogue,
     pub(crate) judges: Arc<dyn Judges>,
+    pub(crate) groups: Groups,
     pub(crate) folder: DataFolder,
     pub(crate) io: Arc<dyn Io>,
     pub(crate) appenders: Vec<Appender>,
@@ -108,8 +112,18 @@ pub(crate) struct Parts {
 
 impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { config, metrics, in_flight, catalogue, judges, folder, io, appenders, advertised } =
-            parts;
+        let Parts {
+            config,
+            metrics,
+            in_flight,
+            catalogue,
+            judges,
+            groups,
+            folder,
+            io,
+            appenders,
+            advertised,
+        } = parts;
         Self {
             throttle: Throttle::new(config.limits.throttle_ms_max),
             meters: Meters::new(),
@@ -123,6 +137,7 @@ impl Shared {
             in_flight,
             catalogue,
             judges,
+            groups,
             searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
             stopping: CancellationToken::new(),
             admin: tokio::sync::Mutex::new(()),

@@ -157,7 +157,9 @@ pub(crate) async fn remove(shared: &Shared, topic: &Topic) -> Result<(), ApiErro
     shared.catalogue.update(|draft| {
         draft.remove(&topic.name);
         Ok(())
-    })
+    })?;
+    shared.groups.forget_topic(topic.id).await;
+    Ok(())
 }
 
 /// Removes partitions that their topics, of which this is one or all, do not have: they are left of a growth that did not

@@ -210,7 +210,10 @@ impl File for DiskFile {
 const SLICES_MAX: usize = 1024;
 
 /// Writes all slices from `position` on: one operation as long as the system takes them whole.
-pub(crate) fn write_all(file: &dyn File, slices: &mut [IoSlice<'_>], mut position: u64) -> Result<()> {
+///
+/// # Errors
+/// As the operating system says; part of them may be written then.
+pub fn write_all(file: &dyn File, slices: &mut [IoSlice<'_>], mut position: u64) -> Result<()> {
     let mut left = slices;
     while !left.is_empty() {
         let group = left.get(..left.len().min(SLICES_MAX)).unwrap_or_default();
@@ -235,7 +238,10 @@ pub(crate) fn write_all(file: &dyn File, slices: &mut [IoSlice<'_>], mut positio
 }
 
 /// Fills the buffer from `position` on, or says how many bytes there were.
-pub(crate) fn read_full(file: &dyn File, buffer: &mut [u8], position: u64) -> Result<usize> {
+///
+/// # Errors
+/// As the operating system says.
+pub fn read_full(file: &dyn File, buffer: &mut [u8], position: u64) -> Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         let at = position.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));

@@ -41,7 +41,7 @@ mod walk;
 pub use commit::{Commit, Placed, SourcePosition};
 pub use config::{Config, Flush};
 pub use error::{ApplyError, LogError, ReadError};
-pub use io::{DiskIo, File, Io, Lock};
+pub use io::{DiskIo, File, Io, Lock, read_full, write_all};
 pub use log::{Log, Recovery};
 pub use reader::{Fetched, Inflate, LogReader, TimestampHit};
 pub use retain::{Reason, Removed, RemovedSegment, Retention};

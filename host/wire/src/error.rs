@@ -87,6 +87,8 @@ error_codes! {
     InvalidSessionTimeout = 26, "INVALID_SESSION_TIMEOUT", false;
     /// The group is being rebalanced; members join again.
     RebalanceInProgress = 27, "REBALANCE_IN_PROGRESS", false;
+    /// Committed offsets would take more memory than allowed.
+    InvalidCommitOffsetSize = 28, "INVALID_COMMIT_OFFSET_SIZE", false;
     /// A timestamp is out of range (R16).
     InvalidTimestamp = 32, "INVALID_TIMESTAMP", false;
     /// The API's version is not served.

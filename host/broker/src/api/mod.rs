@@ -2,11 +2,20 @@
 //! leaves out.
 
 mod configs;
+mod group_fields;
 mod k00_produce;
 mod k01_fetch;
 mod k02_list_offsets;
 mod k03_metadata;
+mod k08_offset_commit;
+mod k09_offset_fetch;
 mod k10_find_coordinator;
+mod k11_join_group;
+mod k12_heartbeat;
+mod k13_leave_group;
+mod k14_sync_group;
+mod k15_describe_groups;
+mod k16_list_groups;
 mod k18_api_versions;
 mod k19_create_topics;
 mod k20_delete_topics;
@@ -17,7 +26,9 @@ mod k32_describe_configs;
 mod k33_alter_configs;
 mod k35_describe_log_dirs;
 mod k37_create_partitions;
+mod k42_delete_groups;
 mod k44_incremental_alter_configs;
+mod k47_offset_delete;
 mod k48_describe_client_quotas;
 mod k49_alter_client_quotas;
 mod k60_describe_cluster;
@@ -61,6 +72,9 @@ async fn admit(shared: Arc<Shared>, context: RequestContext, request: Request) -
         // creation of its topic finds it. Reads happen when their turn to answer comes.
         Request::Produce(request) => k00_produce::admit(&shared, context, request).await,
         Request::Fetch(request) => k01_fetch::admit(shared, context, request),
+        Request::OffsetCommit(request) => k08_offset_commit::admit(&shared, request).await,
+        Request::JoinGroup(request) => k11_join_group::admit(&shared, &context, request),
+        Request::SyncGroup(request) => k14_sync_group::admit(&shared, &request),
         change if changes_something(change.key()) => {
             let reply = finish(shared, context.head.version, change).await;
             Box::pin(std::future::ready(reply))
@@ -88,6 +102,9 @@ fn changes_something(key: ApiKey) -> bool {
             | ApiKey::CreatePartitions
             | ApiKey::IncrementalAlterConfigs
             | ApiKey::AlterClientQuotas
+            | ApiKey::LeaveGroup
+            | ApiKey::DeleteGroups
+            | ApiKey::OffsetDelete
     )
 }
 
@@ -99,18 +116,18 @@ async fn answer(shared: &Shared, version: i16, request: Request) -> Response {
         Request::Fetch(_) => Response::Fetch(Default::default()),
         Request::ListOffsets(request) => k02_list_offsets::handle(shared, version, request).await.into(),
         Request::Metadata(request) => k03_metadata::handle(shared, version, request).into(),
-        // Not advertised yet.
+        // Handled before, too, since their answers wait for others.
         Request::OffsetCommit(_) => Response::OffsetCommit(Default::default()),
-        Request::OffsetFetch(_) => Response::OffsetFetch(Default::default()),
         Request::JoinGroup(_) => Response::JoinGroup(Default::default()),
-        Request::Heartbeat(_) => Response::Heartbeat(Default::default()),
-        Request::LeaveGroup(_) => Response::LeaveGroup(Default::default()),
         Request::SyncGroup(_) => Response::SyncGroup(Default::default()),
-        Request::DescribeGroups(_) => Response::DescribeGroups(Default::default()),
-        Request::ListGroups(_) => Response::ListGroups(Default::default()),
-        Request::DeleteGroups(_) => Response::DeleteGroups(Default::default()),
-        Request::OffsetDelete(_) => Response::OffsetDelete(Default::default()),
-        Request::FindCoordinator(request) => k10_find_coordinator::handle(version, request).into(),
+        Request::OffsetFetch(request) => k09_offset_fetch::handle(shared, version, request).into(),
+        Request::FindCoordinator(request) => k10_find_coordinator::handle(shared, version, request).into(),
+        Request::Heartbeat(request) => k12_heartbeat::handle(shared, &request).into(),
+        Request::LeaveGroup(request) => k13_leave_group::handle(shared, version, request).into(),
+        Request::DescribeGroups(request) => k15_describe_groups::handle(shared, version, request).into(),
+        Request::ListGroups(request) => k16_list_groups::handle(shared, &request).into(),
+        Request::DeleteGroups(request) => k42_delete_groups::handle(shared, request).await.into(),
+        Request::OffsetDelete(request) => k47_offset_delete::handle(shared, request).await.into(),
         Request::ApiVersions(_) => k18_api_versions::handle().into(),
         Request::CreateTopics(request) => k19_create_topics::handle(shared, request).await.into(),
         Request::DeleteTopics(request) => k20_delete_topics::handle(shared, version, request).await.into(),

@@ -6,6 +6,7 @@ mod disk;
 mod exact;
 mod failures;
 mod full_disk;
+mod groups;
 mod heads;
 mod hostile;
 mod metrics;

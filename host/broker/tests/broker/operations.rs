@@ -14,9 +14,9 @@ use crate::heads;
 /// What Kafka 4 has beside what is served, and why it is not served: the numbers of the APIs, in one row for each reason.
 const NOT_SERVED: &[(&str, &[i16], &str)] = &[
     (
-        "consumer groups",
-        &[8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69, 88, 89],
-        "there is no group coordinator yet",
+        "the newer protocols of groups",
+        &[68, 69, 88, 89],
+        "consumers use the classic protocol here, `group.protocol=classic`, which is the default of Kafka's own",
     ),
     ("transactions", &[24, 25, 26, 27, 28, 65, 66], "there is no transaction coordinator yet"),
     ("share groups", &[76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92], "queues are not what a copy is for"),
