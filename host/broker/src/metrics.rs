@@ -7,6 +7,10 @@
 //! its own, which nobody else writes; what connections count is atomic. Labels are places in arrays, by code, reason or kind;
 //! names are put to them only when the text is made.
 //!
+//! **More.** A program that does other things beside the host, such as mirroring into it, has its metrics shown on the same
+//! page: it gives [`More`] to [`Broker::add_metrics`](crate::Broker::add_metrics). One that is no host has an [`Endpoint`]
+//! of its own.
+//!
 //! **Bounds.** Labels come from lists that are compiled in, but for the partitions' topics: of those no more than
 //! [`Limits::metrics_partitions_max`](crate::Limits) partitions are shown, and the text says how many are left out.
 
@@ -21,16 +25,18 @@ mod reasons;
 mod requests;
 mod thread;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use verbatim_wire::server::{Event, RefusedBy};
 use verbatim_wire::{APIS, ApiKey};
 
 use self::cells::{Cell, Count};
+pub use self::collect::{More, Out, Series};
 pub use self::families::{FAMILIES, Family, Kind};
-pub(crate) use self::http::{Endpoint, plain_text as text};
+pub use self::http::Endpoint;
+pub(crate) use self::http::plain_text as text;
 use self::requests::ApiMetrics;
 pub(crate) use self::requests::Watch;
 pub(crate) use self::thread::{ThreadMetrics, Work};
@@ -50,6 +56,7 @@ pub(crate) struct Metrics {
     gave_way: Count,
     retention_segments: Count,
     retention_bytes: Count,
+    more: Mutex<Vec<Arc<dyn More>>>,
 }
 
 impl Metrics {
@@ -69,7 +76,17 @@ impl Metrics {
             gave_way: Count::default(),
             retention_segments: Count::default(),
             retention_bytes: Count::default(),
+            more: Mutex::default(),
         }
+    }
+
+    /// Shows these, too.
+    pub(crate) fn add(&self, more: Arc<dyn More>) {
+        self.more.lock().unwrap_or_else(PoisonError::into_inner).push(more);
+    }
+
+    fn more(&self) -> Vec<Arc<dyn More>> {
+        self.more.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What the append thread of this number counts.

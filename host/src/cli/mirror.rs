@@ -1,12 +1,15 @@
 //! `verbatim mirror`: copies topics of any Kafka into a host, byte for byte, until everything is copied or it is told to stop.
 
 use std::io::IsTerminal as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Interval, MissedTickBehavior};
+use verbatim::broker::metrics::Endpoint;
 use verbatim::mirror::mirror as library;
 use verbatim::mirror::mirror::state::{Event, PartitionStatus, Snapshot, State};
 
@@ -16,14 +19,20 @@ mod bars;
 mod figures;
 mod json;
 mod lines;
+mod metrics;
 mod news;
 mod plan;
 mod settings;
 
+pub(super) use metrics::Figures;
 pub(super) use news::News;
 use settings::Settings;
 pub(super) use settings::{Asked, Inside, cluster};
 
+/// How often metrics are brought up to date.
+pub(super) const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
+/// The label of a mirror that has no name.
+const METRICS_NAME: &str = "verbatim-mirror";
 /// How often bars are drawn anew.
 const DRAW_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -75,10 +84,16 @@ async fn copy(settings: Settings, output: Output) -> anyhow::Result<()> {
         Output::Text if is_terminal => (Box::new(bars::Bars::new()?), DRAW_INTERVAL),
         Output::Text => (Box::new(lines::Lines::new()), settings.report_interval),
     };
+    let figures = Arc::<Figures>::default();
+    let endpoint = match settings.metrics_listen {
+        Some(address) => Some(tell_metrics(address, Arc::clone(&figures)).await?),
+        None => None,
+    };
     let once = settings.config.once;
     let mut mirror = library::Mirror::start(settings.config);
-    let mut looks = tokio::time::interval_at(tokio::time::Instant::now() + interval, interval);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut looks = every(interval);
+    looks.reset();
+    let mut measures = every(MEASURE_INTERVAL);
     let end = loop {
         tokio::select! {
             event = mirror.event() => match event {
@@ -86,6 +101,7 @@ async fn copy(settings: Settings, output: Output) -> anyhow::Result<()> {
                 None => break End::ByItself,
             },
             _ = looks.tick() => view.look(&mirror.snapshot())?,
+            _ = measures.tick(), if endpoint.is_some() => figures.set(METRICS_NAME, mirror.snapshot()),
             name = signals.next() => {
                 tracing::info!("{name}: stopping; a second signal ends at once");
                 break End::Asked;
@@ -101,6 +117,20 @@ async fn copy(settings: Settings, output: Output) -> anyhow::Result<()> {
     };
     view.end(&snapshot)?;
     judge(&snapshot, once && matches!(end, End::ByItself))
+}
+
+async fn tell_metrics(address: SocketAddr, figures: Arc<Figures>) -> anyhow::Result<Endpoint> {
+    let endpoint = Endpoint::bind(address, figures).await;
+    let endpoint = endpoint.with_context(|| format!("cannot listen, metrics-listen=`{address}`"))?;
+    tracing::info!(address = %endpoint.address(), "metrics are told");
+    Ok(endpoint)
+}
+
+/// Ticks at once and then in this interval; what is missed is left out.
+pub(super) fn every(interval: Duration) -> Interval {
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
 }
 
 /// An error if something needs an operator; if all was to be copied, also if it was not.

@@ -178,7 +178,7 @@ async fn serve(config: Config, modules: Modules, mirrors: Vec<Inside>, output: O
         modules: started,
     };
     output.write(&started, || started.line())?;
-    let mirrors = Mirrors::start(mirrors, broker.local_addr());
+    let mirrors = Mirrors::start(mirrors, &broker);
     tokio::select! {
         _ = terminated.recv() => tracing::info!("SIGTERM: shutting down"),
         _ = interrupted.recv() => tracing::info!("SIGINT: shutting down"),

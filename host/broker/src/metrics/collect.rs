@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -37,10 +38,28 @@ impl Format {
     }
 }
 
-/// Everything at this moment. Waits for no append thread; reads some files of `/proc`.
+/// Metrics that are shown beside the host's own.
+pub trait More: Send + Sync {
+    /// Writes them as they are now, family by family. To be quick: whoever asks for metrics waits for it.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    fn write(&self, out: &mut Out<'_>) -> fmt::Result;
+}
+
+/// Everything of a host at this moment. Waits for no append thread; reads some files of `/proc`.
 pub(super) fn text(shared: &Arc<Shared>, format: Format) -> Result<String, fmt::Error> {
+    encode(Scrape(Arc::clone(shared)), format)
+}
+
+/// What a program that is no host tells.
+pub(super) fn text_of(more: &Arc<dyn More>, format: Format) -> Result<String, fmt::Error> {
+    encode(ScrapeMore(Arc::clone(more)), format)
+}
+
+fn encode(collector: impl Collector, format: Format) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Scrape(Arc::clone(shared))));
+    registry.register_collector(Box::new(collector));
     let mut text = String::new();
     match format {
         Format::OpenMetrics => text::encode(&mut text, &registry)?,
@@ -68,7 +87,22 @@ impl Collector for Scrape {
         out.one(&families::RETENTION_SEGMENTS, Some(metrics.retention_segments.get()))?;
         out.one(&families::RETENTION, Some(metrics.retention_bytes.get()))?;
         partitions(&mut out, &self.0)?;
-        host(&mut out, metrics)
+        host(&mut out, metrics)?;
+        metrics.more().iter().try_for_each(|more| more.write(&mut out))
+    }
+}
+
+struct ScrapeMore(Arc<dyn More>);
+
+impl fmt::Debug for ScrapeMore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ScrapeMore")
+    }
+}
+
+impl Collector for ScrapeMore {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.write(&mut Out(encoder))
     }
 }
 
@@ -213,10 +247,20 @@ fn host(out: &mut Out<'_>, metrics: &Metrics) -> fmt::Result {
 }
 
 /// The text, one family after the other.
-struct Out<'a>(DescriptorEncoder<'a>);
+pub struct Out<'a>(DescriptorEncoder<'a>);
+
+impl fmt::Debug for Out<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Out")
+    }
+}
 
 impl Out<'_> {
-    fn family(
+    /// A family, with the series that `write` gives it. Each family is to be written once.
+    ///
+    /// # Errors
+    /// The text cannot be written.
+    pub fn family(
         &mut self,
         family: &Family,
         write: impl FnOnce(&mut Series<'_, '_>) -> fmt::Result,
@@ -234,7 +278,8 @@ impl Out<'_> {
 }
 
 /// The series of a family.
-struct Series<'a, 'b> {
+#[derive(Debug)]
+pub struct Series<'a, 'b> {
     encoder: MetricEncoder<'a>,
     family: &'b Family,
 }
@@ -243,8 +288,11 @@ struct Series<'a, 'b> {
 const NANOSECONDS: f64 = 1e9;
 
 impl Series<'_, '_> {
-    /// A counter, or a gauge that is never negative.
-    fn number(&mut self, labels: &[&str], value: u64) -> fmt::Result {
+    /// A counter, or a gauge that is never negative, with as many values of labels as the family has labels.
+    ///
+    /// # Errors
+    /// The text cannot be written.
+    pub fn number(&mut self, labels: &[&str], value: u64) -> fmt::Result {
         let is_counter = self.family.kind == families::Kind::Counter;
         self.encode(labels, |encoder| match is_counter {
             true => encoder.encode_counter::<NoLabelSet, _, f64>(&value, None),
@@ -252,8 +300,20 @@ impl Series<'_, '_> {
         })
     }
 
-    fn gauge(&mut self, labels: &[&str], value: i64) -> fmt::Result {
+    /// A gauge that may be negative.
+    ///
+    /// # Errors
+    /// As [`Self::number`].
+    pub fn gauge(&mut self, labels: &[&str], value: i64) -> fmt::Result {
         self.encode(labels, |encoder| encoder.encode_gauge(&value))
+    }
+
+    /// A gauge of a time, which is shown in seconds.
+    ///
+    /// # Errors
+    /// As [`Self::number`].
+    pub fn time(&mut self, labels: &[&str], value: Duration) -> fmt::Result {
+        self.encode(labels, |encoder| encoder.encode_gauge(&value.as_secs_f64()))
     }
 
     fn histogram<const N: usize>(&mut self, labels: &[&str], sums: &Sums<N>, parts: f64) -> fmt::Result {

@@ -18,7 +18,7 @@ pub(super) struct Health {
 }
 
 impl Health {
-    fn good(text: &str) -> Self {
+    pub(super) fn good(text: &str) -> Self {
         Self { is_good: true, text: format!("{text}\n") }
     }
 

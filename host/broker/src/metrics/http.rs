@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::collect::{self, Format};
+use super::collect::{self, Format, More};
 use super::health::{self, Health};
 use crate::shared::Shared;
 
@@ -41,32 +42,87 @@ const TEXTS_MAX: u32 = 2;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A listener that answers. Dropping it ends it at once.
-pub(crate) struct Endpoint {
+#[derive(Debug)]
+pub struct Endpoint {
     address: SocketAddr,
     stop: DropGuard,
     task: JoinHandle<()>,
 }
 
 impl Endpoint {
-    /// Answers on a bound listener from now on.
-    pub(crate) fn start((listener, address): (TcpListener, SocketAddr), shared: &Arc<Shared>) -> Self {
+    /// Answers for a host on a bound listener from now on.
+    pub(crate) fn start(listener: (TcpListener, SocketAddr), shared: &Arc<Shared>) -> Self {
+        Self::answer(listener, Arc::new(Host(Arc::clone(shared))))
+    }
+
+    /// Answers for a program that is no host: `/metrics` has what it tells, `/healthz` and `/readyz` are good while it runs.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn bind(address: SocketAddr, more: Arc<dyn More>) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok(Self::answer((listener, address), Arc::new(Program(more))))
+    }
+
+    fn answer((listener, address): (TcpListener, SocketAddr), site: Arc<dyn Site>) -> Self {
         let stop = CancellationToken::new();
-        let page = Page { shared: Arc::clone(shared), texts: Arc::new(Semaphore::new(texts_max())) };
+        let page = Page { site, texts: Arc::new(Semaphore::new(texts_max())) };
         let task = tokio::spawn(run(listener, page, stop.clone()));
         Self { address, stop: stop.drop_guard(), task }
     }
 
     /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it; afterwards it holds nothing of the host any more.
-    pub(crate) async fn end(self) {
+    /// Ends it; afterwards it holds nothing of what it answered for any more.
+    pub async fn end(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {
             tracing::error!(%error, "the metrics listener ended badly");
         }
+    }
+}
+
+/// What is answered for.
+trait Site: Send + Sync {
+    fn text(&self, format: Format) -> Result<String, fmt::Error>;
+    fn alive(&self) -> Health;
+    fn ready(&self) -> Health;
+}
+
+struct Host(Arc<Shared>);
+
+impl Site for Host {
+    fn text(&self, format: Format) -> Result<String, fmt::Error> {
+        collect::text(&self.0, format)
+    }
+
+    fn alive(&self) -> Health {
+        health::alive(&self.0)
+    }
+
+    fn ready(&self) -> Health {
+        health::ready(&self.0)
+    }
+}
+
+struct Program(Arc<dyn More>);
+
+impl Site for Program {
+    fn text(&self, format: Format) -> Result<String, fmt::Error> {
+        collect::text_of(&self.0, format)
+    }
+
+    fn alive(&self) -> Health {
+        Health::good("ok")
+    }
+
+    fn ready(&self) -> Health {
+        Health::good("ok")
     }
 }
 
@@ -132,7 +188,7 @@ async fn serve(stream: TcpStream, page: Page) {
 
 #[derive(Clone)]
 struct Page {
-    shared: Arc<Shared>,
+    site: Arc<dyn Site>,
     texts: Arc<Semaphore>,
 }
 
@@ -147,10 +203,10 @@ impl Page {
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return answer;
         }
-        let shared = Arc::clone(&self.shared);
+        let site = Arc::clone(&self.site);
         match path {
-            "/healthz" => health(health::alive(&shared)),
-            "/readyz" => in_background(move || health(health::ready(&shared))).await,
+            "/healthz" => health(site.alive()),
+            "/readyz" => in_background(move || health(site.ready())).await,
             _ => self.metrics(format(request.headers())).await,
         }
     }
@@ -159,11 +215,11 @@ impl Page {
         let Ok(permit) = Arc::clone(&self.texts).acquire_owned().await else {
             return plain(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n");
         };
-        let shared = Arc::clone(&self.shared);
+        let site = Arc::clone(&self.site);
         in_background(move || {
-            let made = collect::text(&shared, format);
+            let made = site.text(format);
             // Whoever waits for the permit to come back must not find the host still held.
-            drop(shared);
+            drop(site);
             match made {
                 Ok(text) => {
                     let text = Bytes::from_owner(Text { bytes: text.into_bytes(), _permit: permit });

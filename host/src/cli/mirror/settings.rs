@@ -72,6 +72,9 @@ pub(in super::super) struct Asked {
     /// Address to answer /metrics on; port 0 lets the system choose [default: none]
     #[arg(long, env = "VERBATIM_MIRROR_METRICS_LISTEN", value_name = "IP:PORT")]
     metrics_listen: Option<SocketAddr>,
+    /// Answer on another address than a loopback one although nothing is encrypted or authenticated
+    #[arg(long, env = "VERBATIM_MIRROR_ALLOW_PLAINTEXT")]
+    allow_plaintext: bool,
     /// Only show what would be created and copied, and with which settings
     #[arg(long, env = "VERBATIM_MIRROR_DRY_RUN")]
     dry_run: bool,
@@ -81,6 +84,7 @@ pub(in super::super) struct Asked {
 pub(in super::super) struct Settings {
     pub(super) config: MirrorConfig,
     pub(super) report_interval: Duration,
+    pub(super) metrics_listen: Option<SocketAddr>,
     pub(super) dry_run: bool,
 }
 
@@ -113,6 +117,7 @@ impl Asked {
             connections: self.connections.or(file.connections),
             report_interval_ms: self.report_interval_ms.or(file.report_interval_ms),
             metrics_listen: self.metrics_listen.or(file.metrics_listen),
+            allow_plaintext: self.allow_plaintext || file.allow_plaintext,
             dry_run: self.dry_run || file.dry_run,
         }
     }
@@ -127,8 +132,15 @@ impl Asked {
         let interval_ms = self.report_interval_ms.unwrap_or(REPORT_INTERVAL_MS);
         let report_interval = at_least_1(place, "report-interval-ms", interval_ms)?;
         let target = addresses(place, "target", &target)?;
+        let metrics_listen = self.metrics_listen;
+        if let Some(address) = metrics_listen.filter(|address| !address.ip().is_loopback())
+            && !self.allow_plaintext
+        {
+            let expected = "a loopback address unless --allow-plaintext is given";
+            return Err(wrong(place, "metrics-listen", &address.to_string(), expected));
+        }
         let config = self.config(place, target)?;
-        Ok(Settings { config, report_interval, dry_run: self.dry_run })
+        Ok(Settings { config, report_interval, metrics_listen, dry_run: self.dry_run })
     }
 
     /// For a mirror inside a host.
@@ -153,6 +165,7 @@ impl Asked {
             ("once", self.once.then(|| "true".to_owned())),
             ("dry-run", self.dry_run.then(|| "true".to_owned())),
             ("report-interval-ms", self.report_interval_ms.map(|ms| ms.to_string())),
+            ("allow-plaintext", self.allow_plaintext.then(|| "true".to_owned())),
             ("metrics-listen", self.metrics_listen.map(|address| address.to_string())),
         ];
         for (field, value) in outside {
@@ -356,6 +369,10 @@ mod tests {
             (
                 &format!("{good}connections = 0"),
                 "connections must be a number from 1 to 1000, connections=`0`",
+            ),
+            (
+                &format!("{good}metrics-listen = '0.0.0.0:1'"),
+                "metrics-listen must be a loopback address unless",
             ),
             (&format!("{good}name = 'x'"), "name must be left out"),
         ] {

@@ -1,15 +1,17 @@
 //! Mirrors inside a host, which copy into it: each goes on whatever its source does, and none takes the host down.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use verbatim::broker::Broker;
 use verbatim::mirror::mirror::state::{Event, PartitionStatus, State};
 use verbatim::mirror::mirror::{Mirror, MirrorConfig};
 
 use super::super::Usage;
-use super::super::mirror::{Asked, Inside, News, cluster};
+use super::super::mirror::{Asked, Figures, Inside, MEASURE_INTERVAL, News, cluster, every};
 
 /// The first pause before a mirror that ended is started anew, and the longest.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -47,12 +49,17 @@ pub(super) fn asked(tables: Vec<Asked>, listen: SocketAddr) -> Result<Vec<Inside
 }
 
 impl Mirrors {
-    /// Starts them, to copy into the host that serves at this address.
-    pub(super) fn start(asked: Vec<Inside>, host: SocketAddr) -> Self {
+    /// Starts them, to copy into this host, whose metrics get theirs.
+    pub(super) fn start(asked: Vec<Inside>, host: &Broker) -> Self {
         let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
+        let figures = host.metrics_addr().filter(|_| !asked.is_empty()).map(|_| Arc::<Figures>::default());
+        if let Some(figures) = &figures {
+            host.add_metrics(Arc::<Figures>::clone(figures));
+        }
         for Inside { name, mut config } in asked {
-            config.target = cluster(vec![reachable(host).to_string()]);
-            running.spawn(keep_mirroring(name, config, stop.clone()));
+            config.target = cluster(vec![reachable(host.local_addr()).to_string()]);
+            let keeper = Keeper { name, config, figures: figures.clone(), news: News::default() };
+            running.spawn(keeper.run(stop.clone()));
         }
         Self { stop, running }
     }
@@ -78,52 +85,84 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, listen.port())
 }
 
-async fn keep_mirroring(name: String, config: MirrorConfig, stop: CancellationToken) {
-    let mut news = News::default();
-    let mut pause = PAUSE_MIN;
-    loop {
-        tracing::info!(mirror = name, source = config.source.bootstrap.join(","), "the mirror starts");
-        let began = Instant::now();
-        let mut mirror = Mirror::start(config.clone());
+/// Keeps one mirror going.
+struct Keeper {
+    name: String,
+    config: MirrorConfig,
+    figures: Option<Arc<Figures>>,
+    news: News,
+}
+
+impl Keeper {
+    async fn run(mut self, stop: CancellationToken) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            let began = Instant::now();
+            let Some(reason) = self.mirror(&stop).await else { return };
+            if began.elapsed() > PAUSE_MAX {
+                pause = PAUSE_MIN;
+            }
+            let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            tracing::warn!(
+                mirror = self.name,
+                reason,
+                pause_ms,
+                "nothing can be mirrored, it is tried again"
+            );
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => pause = pause.saturating_mul(2).min(PAUSE_MAX),
+            }
+        }
+    }
+
+    /// Mirrors until it is told to stop; or until that ends by itself, for this reason.
+    async fn mirror(&mut self, stop: &CancellationToken) -> Option<String> {
+        tracing::info!(
+            mirror = self.name,
+            source = self.config.source.bootstrap.join(","),
+            "the mirror starts"
+        );
+        let mut mirror = Mirror::start(self.config.clone());
+        let mut measures = every(MEASURE_INTERVAL);
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {
-                    match tokio::time::timeout(STOP_MAX, mirror.stop()).await {
-                        Ok(_) => tracing::info!(mirror = name, "the mirror has stopped"),
-                        Err(_) => tracing::warn!(mirror = name, "the mirror did not stop in time and is left alone"),
-                    }
-                    return;
+                    self.stop(mirror).await;
+                    return None;
                 }
+                _ = measures.tick() => if let Some(figures) = &self.figures {
+                    figures.set(&self.name, mirror.snapshot());
+                },
                 event = mirror.event() => match event {
-                    Some(event) => tell(&name, &mut news, &event),
+                    Some(event) => self.tell(&event),
                     None => break,
                 }
             }
         }
-        if began.elapsed() > PAUSE_MAX {
-            pause = PAUSE_MIN;
-        }
-        let reason =
-            mirror.ended().await.err().map_or_else(|| "it has ended".to_owned(), |why| why.to_string());
-        let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-        tracing::warn!(mirror = name, reason, pause_ms, "nothing can be mirrored, it is tried again");
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => pause = pause.saturating_mul(2).min(PAUSE_MAX),
+        let ended = mirror.ended().await.err();
+        Some(ended.map_or_else(|| "it has ended".to_owned(), |error| error.to_string()))
+    }
+
+    async fn stop(&self, mirror: Mirror) {
+        match tokio::time::timeout(STOP_MAX, mirror.stop()).await {
+            Ok(_) => tracing::info!(mirror = self.name, "the mirror has stopped"),
+            Err(_) => tracing::warn!(mirror = self.name, "the mirror did not stop in time and is left alone"),
         }
     }
-}
 
-fn tell(mirror: &str, news: &mut News, event: &Event) {
-    match event {
-        Event::State(status) if news.is_news(status) => tell_state(mirror, status),
-        Event::State(_) => {}
-        Event::Note(note) => {
-            tracing::warn!(mirror, topic = note.topic, note = note.text, "a note on a topic")
-        }
-        Event::Topic(done) => {
-            tracing::info!(mirror, topic = done.topic, done = done.text, "a topic was changed")
+    fn tell(&mut self, event: &Event) {
+        let mirror = self.name.as_str();
+        match event {
+            Event::State(status) if self.news.is_news(status) => tell_state(mirror, status),
+            Event::State(_) => {}
+            Event::Note(note) => {
+                tracing::warn!(mirror, topic = note.topic, note = note.text, "a note on a topic")
+            }
+            Event::Topic(done) => {
+                tracing::info!(mirror, topic = done.topic, done = done.text, "a topic was changed")
+            }
         }
     }
 }
