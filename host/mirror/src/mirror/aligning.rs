@@ -29,8 +29,8 @@ pub(super) struct Aligned {
     pub(super) empty: bool,
     /// Where reading goes on: at the end, or above it where the source begins.
     pub(super) read_from: i64,
-    /// The source's high watermark.
-    pub(super) source_end: i64,
+    /// Where the source stood.
+    pub(super) source: Source,
 }
 
 /// Both sides' logs, as they were asked for.
@@ -40,8 +40,8 @@ struct Logs {
     source: Source,
 }
 
-/// Compares both sides until they agree or someone has to decide.
-pub(super) async fn align(task: &Task, again: bool) -> Result<Aligned, Trouble> {
+/// Compares both sides until they agree or someone has to decide. `None`: the source has nothing, not even a leader epoch.
+pub(super) async fn align(task: &Task, again: bool) -> Result<Option<Aligned>, Trouble> {
     // It closes when the mirror is dropped, and with it everything else.
     let _turn = task.links.aligning.acquire().await;
     let target = Target {
@@ -51,12 +51,16 @@ pub(super) async fn align(task: &Task, again: bool) -> Result<Aligned, Trouble> 
     };
     let writer = task.producer.open(target).await?;
     let found = writer.found();
-    let logs = Logs { copy: copy_state(task, found).await?, source: source_state(task, again).await? };
+    let source = source_state(task, again).await?;
     task.cell.end(found.end);
+    if source.epoch < 0 {
+        return if source.end == 0 { Ok(None) } else { Err(Trouble::Halt(Halt::no_epochs())) };
+    }
+    let logs = Logs { copy: copy_state(task, found).await?, source };
     let mut both = Both { links: &task.links, partition: &task.partition };
     match agree(&mut both, logs.copy).await? {
-        Common::Continue { .. } => go_on(task, writer, logs).await,
-        Common::Truncate { to } => truncated(task, writer, logs, to).await,
+        Common::Continue { .. } => go_on(task, writer, logs).await.map(Some),
+        Common::Truncate { to } => Err(truncated(task, writer, logs, to).await),
         Common::Stop { why } => Err(Trouble::Halt(Halt::apart(why, found.end, found.last_epoch))),
     }
 }
@@ -79,7 +83,7 @@ async fn go_on(task: &Task, mut writer: ExactPartition, logs: Logs) -> Result<Al
         epoch_before,
         empty: copy.start == copy.end,
         read_from: copy.end.max(source.start),
-        source_end: source.end,
+        source,
     })
 }
 
@@ -97,31 +101,39 @@ fn data_lost(task: &Task, end: i64, source_start: i64) -> Result<(), Trouble> {
     }
 }
 
-/// The source was truncated below the copy's end: stops, or cuts the copy as well and has all of it looked at again.
-async fn truncated(task: &Task, mut writer: ExactPartition, logs: Logs, to: i64) -> Result<Aligned, Trouble> {
-    let Logs { copy, source } = logs;
-    if task.links.config.on_divergence == OnDivergence::Stop {
-        let ends =
-            question(Side::Source, task.links.source.epoch_end(&task.partition, copy.last_epoch)).await?;
-        return Err(Trouble::Halt(Halt::truncated(to, copy.end, copy.last_epoch, ends)));
-    }
-    let boundary = match batch_at(&task.links.target, &task.links.back, &task.partition, to).await? {
-        Some((header, _)) => header.base_offset.min(to),
-        None => to,
+/// The source was truncated below the copy's end: what is to be done about that.
+async fn truncated(task: &Task, writer: ExactPartition, logs: Logs, to: i64) -> Trouble {
+    let done = match task.links.config.on_divergence {
+        OnDivergence::Stop => says_where(task, logs.copy, to).await,
+        OnDivergence::Follow => cut(task, writer, logs, to).await,
     };
+    done.unwrap_or_else(|trouble| trouble)
+}
+
+async fn says_where(task: &Task, copy: CopyState, to: i64) -> Result<Trouble, Trouble> {
+    let epoch_end = task.links.source.epoch_end(&task.partition, copy.last_epoch);
+    let source = question(Side::Source, epoch_end).await?;
+    Ok(Trouble::Halt(Halt::truncated(to, copy.end, copy.last_epoch, source)))
+}
+
+/// Cuts the copy at the batch boundary at `to` or below, and has all of it looked at again.
+async fn cut(task: &Task, mut writer: ExactPartition, logs: Logs, to: i64) -> Result<Trouble, Trouble> {
+    let Logs { copy, source } = logs;
+    let batch = batch_at(Side::Target, &task.links.target, &task.partition, to).await?;
+    let boundary = batch.map_or(to, |(header, _)| header.base_offset.min(to));
     task.links.keeper().allow_rewind(&task.topic.name).await?;
     let before = epoch_before(task, copy).await?;
     let left = history_before(task, boundary).await?;
     writer.resume_at(copy.end, before).await?;
-    let cut = Truncate { from: copy.end, to: boundary, epoch_before: left, source };
-    writer.truncate(cut).await?.await?;
+    let truncate = Truncate { from: copy.end, to: boundary, epoch_before: left, source };
+    writer.truncate(truncate).await?.await?;
     task.cell.end(boundary);
     let text = format!(
         "partition {}: cut from {} to {boundary}, as the source was to {to}",
         task.partition.index, copy.end
     );
     task.links.board.done(&task.topic.name, text);
-    Err(Trouble::Realign("the copy was cut".to_owned()))
+    Ok(Trouble::Realign("the copy was cut".to_owned()))
 }
 
 /// A guard beside the epochs, which a source without topic ids or after an unclean loss may tell anew: the copy's last batch
@@ -132,10 +144,10 @@ async fn same_last_batch(task: &Task, logs: Logs) -> Result<(), Trouble> {
         return Ok(());
     };
     let links = &task.links;
-    let Some((ours, our_bytes)) = batch_at(&links.target, &links.back, &task.partition, last).await? else {
+    let Some((ours, our_bytes)) = batch_at(Side::Target, &links.target, &task.partition, last).await? else {
         return Ok(());
     };
-    let Some((theirs, their_bytes)) = batch_at(&links.source, &links.from, &task.partition, last).await?
+    let Some((theirs, their_bytes)) = batch_at(Side::Source, &links.source, &task.partition, last).await?
     else {
         return Ok(());
     };
@@ -167,9 +179,6 @@ async fn source_state(task: &Task, again: bool) -> Result<Source, Trouble> {
     let start = offset(Side::Source, source, &task.partition, At::Earliest).await?;
     let end = offset(Side::Source, source, &task.partition, At::Latest).await?;
     let source = Source { start, end: end.max(start), epoch: info.leader_epoch };
-    if source.epoch < 0 {
-        return Err(Trouble::Halt(Halt::no_epochs()));
-    }
     task.cell.source(source);
     Ok(source)
 }
@@ -190,7 +199,10 @@ async fn epoch_before(task: &Task, copy: CopyState) -> Result<i32, Trouble> {
 
 /// The epoch that the copy's history has just below an offset; -1 = none.
 async fn history_before(task: &Task, offset: i64) -> Result<i32, Trouble> {
-    let (_, entries) = question(Side::Target, task.links.target.epochs(&task.partition, -1)).await?;
+    let target = &task.links.target;
+    // The copy shows no leader epoch until the mirror writes one, which is nothing that a cluster's leaders are asked again for.
+    question(Side::Target, target.partition(&task.partition, true)).await?;
+    let (_, entries) = question(Side::Target, target.epochs(&task.partition, -1)).await?;
     Ok(entries.iter().rev().find(|entry| entry.start < offset).map_or(-1, |entry| entry.epoch))
 }
 

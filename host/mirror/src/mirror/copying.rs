@@ -32,8 +32,10 @@ pub(super) struct Copying<'a> {
     followed: Followed,
     /// Where the next write begins: behind everything queued.
     end: i64,
-    /// Where reading goes on, if that is above the end.
+    /// Where reading goes on, if that is above the end: below it the source has nothing.
     read_from: i64,
+    /// Where the source began when it was asked.
+    source_start: i64,
     /// Nothing is stored or queued below the end, so the first batch may begin there.
     empty: bool,
     history: History,
@@ -58,16 +60,22 @@ impl<'a> Copying<'a> {
         learn(task, &mut history, aligned.end).await?;
         let last_epoch = if aligned.read_from > aligned.end { -1 } else { history.before() };
         let place = Place { offset: aligned.read_from, last_epoch };
-        let followed = task.links.from.follow(task.partition.clone(), place, history.leader_epoch());
+        let followed = task.links.from.follow_topic(
+            task.partition.clone(),
+            task.topic.id,
+            place,
+            history.leader_epoch(),
+        );
         task.cell.enter(State::Mirroring, None);
         Ok(Self {
             followed,
             writer: aligned.writer,
             end: aligned.end,
             read_from: aligned.read_from,
+            source_start: aligned.source.start,
             empty: aligned.empty,
             history,
-            goal: aligned.source_end,
+            goal: aligned.source.end,
             acknowledged: aligned.end,
             flights: Flights::default(),
             source: None,
@@ -117,11 +125,9 @@ impl<'a> Copying<'a> {
             return self.new_epoch().await;
         }
         self.tries.damaged = 0;
-        let source = Source {
-            start: leader.log_start,
-            end: leader.high_watermark.max(leader.log_start),
-            epoch: leader.epoch,
-        };
+        // A version of Fetch that does not tell the start leaves the one that was asked for.
+        let start = if leader.log_start < 0 { self.source_start } else { leader.log_start };
+        let source = Source { start, end: leader.high_watermark.max(start), epoch: leader.epoch };
         self.source = Some(source);
         self.task.cell.source(source);
         if self.history.begins_below(self.end) {
@@ -131,7 +137,9 @@ impl<'a> Copying<'a> {
         let start = Start { end: self.end, empty: self.empty };
         match run::select(&piece.batches, start, leader.high_watermark)? {
             Some(run) => self.append(piece, run, source).await,
-            None if piece.proves_end && source.end > self.end => self.hole(source).await,
+            None if source.end > self.end && (piece.proves_end || source.end <= self.read_from) => {
+                self.hole(source).await
+            }
             None if self.history.begins_at(self.end) => {
                 let entries = self.history.take(self.end);
                 let nothing =

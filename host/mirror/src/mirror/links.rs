@@ -32,8 +32,6 @@ pub(super) struct Links {
     pub(super) admin: Admin,
     /// Reads the source.
     pub(super) from: Fetcher,
-    /// Reads the copy, where the two are compared.
-    pub(super) back: Fetcher,
     /// Write the copy.
     pub(super) to: Vec<ExactProducer>,
     pub(super) board: Board,
@@ -71,8 +69,7 @@ impl Links {
             })
         };
         Self {
-            from: Fetcher::start(source.clone(), fetch.clone()),
-            back: Fetcher::start(target.clone(), fetch),
+            from: Fetcher::start(source.clone(), fetch),
             to: (0..connections).map(|_| producer()).collect(),
             admin: Admin::new(config.target.clone()),
             aligning: Semaphore::new(ALIGNING_MAX),

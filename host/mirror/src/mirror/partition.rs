@@ -94,7 +94,16 @@ impl Task {
             () = self.stop.cancelled() => return Ok(()),
             aligned = aligning::align(self, tries.again) => aligned?,
         };
-        Copying::begin(self, tries, aligned).await?.run().await
+        match aligned {
+            Some(aligned) => Copying::begin(self, tries, aligned).await?.run().await,
+            None if self.links.config.once => {
+                self.cell.enter(State::CaughtUp, None);
+                Ok(())
+            }
+            None => {
+                Err(Trouble::Pass("source: the partition has no leader epoch and no data yet".to_owned()))
+            }
+        }
     }
 
     /// How long is waited after this, if it is not final. Apart for the first time, source and copy are aligned at once.
