@@ -17,6 +17,7 @@ mod history;
 mod hostile;
 mod limits;
 mod metrics;
+mod mirror_basic;
 mod misbehaving;
 mod no_compiler;
 mod normal_topic;
