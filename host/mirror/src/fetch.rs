@@ -5,7 +5,8 @@
 //! what gets data moves to the first, what runs dry to the second. Each partition that is
 //! [followed](Fetcher::follow) is asked for at read_uncommitted (unless started otherwise), with its current and last-fetched leader epoch; the
 //! partition that got data goes to the end of the order, so none starves. Memory is bounded: a partition is
-//! asked for only while its last piece has been taken and there is room for another.
+//! asked for only while its last piece has been taken and there is room for another. Where room is short, a piece that
+//! its reader does not come for is dropped, and fetched again when it does.
 //!
 //! Brokers below Fetch v12 (Apache Kafka before 2.7) take no last-fetched epoch: there a truncation shows only by a new
 //! leader epoch or an offset out of range, and no end is ever proved.

@@ -60,7 +60,7 @@ impl Cluster {
         let mut tries = self.tries(what.to_owned());
         loop {
             let asked = self.ask_any(version_min, request).await;
-            match passing(asked, &code) {
+            match passing(what, asked, &code) {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => tries.failed(fault).await?,
             }
@@ -85,14 +85,15 @@ impl Cluster {
                 let link = self.controller(!tries.is_first()).await?;
                 self.ask(&link, version_min, request).await
             };
-            match passing(asked.await, &code) {
+            match passing(what, asked.await, &code) {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => tries.failed(fault).await?,
             }
         }
     }
 
-    /// Asks one broker, such as a group's coordinator, as [`Cluster::call_any`] does.
+    /// Asks one broker, such as a group's coordinator, as [`Cluster::call_any`] does. For a code that means that another
+    /// broker must be asked (16) let `code` answer 0.
     ///
     /// # Errors
     /// As [`Cluster::call_any`]; a broker of this id that does not appear in time is [`ClusterError::Unavailable`].
@@ -114,7 +115,7 @@ impl Cluster {
                 let link = self.known().node(node)?;
                 self.ask(&link, version_min, request).await
             };
-            match passing(asked.await, &code) {
+            match passing(what, asked.await, &code) {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => tries.failed(fault).await?,
             }
@@ -210,10 +211,8 @@ pub(crate) fn version_of<R: Request>(connection: &Connection, version_min: i16) 
 }
 
 /// Makes a fault of an answer whose error code may pass.
-fn passing<A>(asked: Result<A, Fault>, code: impl Fn(&A) -> i16) -> Result<A, Fault> {
+fn passing<A>(what: &str, asked: Result<A, Fault>, code: impl Fn(&A) -> i16) -> Result<A, Fault> {
     let answer = asked?;
-    match code(&answer) {
-        code if code != 0 && is_passing(code) => Err(Fault::Passing(verbatim_wire::error::describe(code))),
-        _ => Ok(answer),
-    }
+    let code = code(&answer);
+    if is_passing(code) { Err(Fault::of_code(what, code)) } else { Ok(answer) }
 }

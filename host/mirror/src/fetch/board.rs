@@ -34,6 +34,8 @@ pub(super) enum Phase {
     Asked,
     /// Not asked for before its piece is taken.
     Full,
+    /// Its piece was dropped to make room for others: not asked for before its reader wants it.
+    Parked,
     /// Not asked for before it is put somewhere.
     Stopped,
 }
@@ -212,9 +214,22 @@ impl Board {
         }
     }
 
+    /// Drops pieces that no reader has taken for so long; they are fetched again once their readers want them.
+    pub(super) fn park(&mut self, after: Duration) {
+        for line in self.lines.values_mut().filter(|line| line.phase == Phase::Full) {
+            if line.told.is_some_and(|(_, at)| at.elapsed() >= after)
+                && let Some(piece) = line.piece.take()
+            {
+                line.place = piece.from;
+                line.phase = Phase::Parked;
+                line.proved = None;
+            }
+        }
+    }
+
     /// True if no line is at this broker.
     pub(super) fn is_unused(&self, node: i32) -> bool {
-        let at_work = |line: &Line| !matches!(line.phase, Phase::Finding | Phase::Stopped);
+        let at_work = |line: &Line| !matches!(line.phase, Phase::Finding | Phase::Parked | Phase::Stopped);
         !self.lines.values().any(|line| line.node == node && at_work(line))
     }
 }

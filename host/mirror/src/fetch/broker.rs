@@ -13,6 +13,7 @@ use verbatim_wire::client::{ClientError, Connection};
 
 use super::board::Picked;
 use super::exchange::{Answer, Ask, Terms, exchange};
+use super::room;
 use super::shared::Shared;
 use crate::cluster::Fault;
 
@@ -20,8 +21,12 @@ use crate::cluster::Fault;
 const LINGER: Duration = Duration::from_secs(10);
 /// The least that an answer may be asked to hold.
 const ANSWER_MIN: usize = 64 * 1024;
-/// Bytes of an answer that is waited for: it brings the first data of partitions that had none.
+/// Bytes of an answer that is waited for: it brings the first data of partitions that had none. Its room lies idle while it is
+/// waited for, so it is a small part of all.
 const COLD_BYTES: usize = 256 * 1024;
+const COLD_PART: usize = 8;
+/// Where there is no room, pieces that were not taken for so long are dropped.
+const PARK_AFTER: Duration = Duration::from_millis(500);
 /// The shortest time between two looks at partitions that have no data.
 const LOOK_MIN: Duration = Duration::from_millis(10);
 
@@ -78,16 +83,19 @@ impl Lane {
             }
             let sum = asks.iter().fold(0_usize, |sum, ask| sum.saturating_add(ask.bytes_max));
             let largest = asks.iter().map(|ask| ask.bytes_max).max().unwrap_or(0);
-            let bytes = sum.min(self.answer_bytes().max(if is_alone { largest } else { 0 }));
+            let bytes = sum.min(self.answer_bytes().max(if is_alone { largest } else { 0 })).max(1);
             self.ask(asks, Duration::ZERO, i32::from(!is_alone), bytes, is_alone).await;
         }
     }
 
     async fn wait_for_data(mut self) {
         let Some(wake) = self.wake(|node| &node.wake_cold) else { return };
-        let bytes = self.answer_bytes().min(COLD_BYTES);
         loop {
-            let bytes_max = self.shared.config.partition_bytes_max.min(bytes);
+            let brokers = self.shared.board().nodes.len().max(1);
+            let part = self.shared.config.buffered_bytes_max / brokers.saturating_mul(COLD_PART);
+            // Where there is next to no room it asks for one batch without any.
+            let bytes = room::rounded_down(self.answer_bytes().min(COLD_BYTES).min(part));
+            let bytes_max = self.shared.config.partition_bytes_max.min(bytes.max(1));
             let asks = self.shared.board().pick_cold(self.node, bytes_max);
             if asks.is_empty() {
                 wake.notified().await;
@@ -113,13 +121,25 @@ impl Lane {
 
     /// One request and what becomes of it.
     async fn ask(&mut self, asks: Vec<Ask>, wait: Duration, bytes_min: i32, bytes: usize, is_alone: bool) {
-        let room = self.shared.rooms.reserve(bytes).await;
+        let room = self.room(bytes).await;
         self.keep_quiet().await;
-        let bytes_max = bytes.min(room.bytes());
+        // One batch comes in any case.
+        let bytes_max = bytes.min(room.bytes()).max(1);
         let terms = Terms { wait, bytes_min, bytes_max, read_committed: self.shared.read_committed };
         match self.exchange(&asks, terms).await {
             Ok(answer) => self.shared.settle(self.node, asks, answer, room, bytes_max, is_alone),
             Err(fault) => self.shared.unanswered(asks, fault),
+        }
+    }
+
+    /// Waits for room. Readers that do not come for their pieces do not keep others from theirs.
+    async fn room(&self, bytes: usize) -> room::Reserved {
+        let mut reserved = std::pin::pin!(self.shared.rooms.reserve(bytes));
+        loop {
+            tokio::select! {
+                room = &mut reserved => return room,
+                () = sleep(PARK_AFTER) => self.shared.board().park(PARK_AFTER),
+            }
         }
     }
 

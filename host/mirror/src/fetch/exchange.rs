@@ -95,19 +95,19 @@ pub(super) async fn exchange(
     let has_ids = asks.iter().all(|ask| !ask.topic_id.is_nil());
     let max = if has_ids { ApiKey::Fetch.api().max } else { IDS_FROM.saturating_sub(1) };
     let version = connection.versions().highest(ApiKey::Fetch, VERSION_MIN, max)?;
-    let answer = connection.send(version, &request(asks, terms)).await?;
+    let answer = connection.send(version, &request(asks, version, terms)).await?;
     Ok(read(answer, version, asks))
 }
 
 /// Session 0 with epoch -1 is a request without a session: it names all its partitions, about 50 bytes each.
-fn request(asks: &[Ask], terms: Terms) -> FetchRequest {
+fn request(asks: &[Ask], version: i16, terms: Terms) -> FetchRequest {
     let mut topics: Vec<FetchTopic> = Vec::new();
     for ask in asks {
         let partition = FetchPartition::default()
             .with_partition(ask.partition.index)
             .with_current_leader_epoch(ask.leader_epoch)
             .with_fetch_offset(ask.place.offset)
-            .with_last_fetched_epoch(ask.place.last_epoch)
+            .with_last_fetched_epoch(if version >= TRUNCATION_FROM { ask.place.last_epoch } else { -1 })
             .with_partition_max_bytes(int(ask.bytes_max));
         // The order of partitions is what keeps them from starving: a topic may come up more than once.
         match topics.last_mut().filter(|topic| topic.topic.as_str() == ask.partition.topic) {

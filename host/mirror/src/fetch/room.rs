@@ -37,7 +37,7 @@ impl Rooms {
 
     /// Waits for room for so many bytes, or for all there is. First come, first served.
     pub(super) async fn reserve(&self, bytes: usize) -> Reserved {
-        let wanted = permits(bytes).clamp(1, self.total);
+        let wanted = permits(bytes).min(self.total);
         Reserved(Arc::clone(&self.permits).acquire_many_owned(wanted).await.ok())
     }
 }
@@ -74,6 +74,11 @@ impl Reserved {
         let permit = self.0.as_mut()?;
         permit.split(wanted.min(permit.num_permits())).map(Arc::new)
     }
+}
+
+/// Bytes that a whole number of permits stands for.
+pub(super) fn rounded_down(bytes: usize) -> usize {
+    bytes / PERMIT_BYTES * PERMIT_BYTES
 }
 
 fn permits(bytes: usize) -> u32 {

@@ -138,7 +138,9 @@ impl Shared {
                 return;
             }
         }
-        let is_news = line.told.is_none_or(|(told, at)| told != leader || now - at >= self.config.wait_max);
+        // A little less than the wait, or every other answer to a wait would come too early.
+        let told_for = self.config.wait_max.mul_f32(0.75);
+        let is_news = line.told.is_none_or(|(told, at)| told != leader || now - at >= told_for);
         if is_news {
             line.give(piece(false));
         }

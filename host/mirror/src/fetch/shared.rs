@@ -120,6 +120,10 @@ impl Shared {
             let mut board = self.board();
             let Some(line) = board.lines.get_mut(&id) else { return Taken::Nothing };
             let Some(raw) = line.piece.take() else {
+                if line.phase == Phase::Parked {
+                    self.queue(&mut board, id, Phase::Hot, false);
+                    return Taken::Nothing;
+                }
                 return line.stop.as_ref().map_or(Taken::Nothing, |stop| Taken::Stop(stop.clone()));
             };
             let generation = line.generation;
