@@ -41,6 +41,7 @@ mod digest;
 mod error;
 mod facts;
 mod feed;
+mod groups;
 mod options;
 mod partition;
 mod plan;
@@ -55,7 +56,7 @@ mod walk;
 mod windows;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -155,6 +156,7 @@ impl Verifier {
         if topics.source.is_empty() && topics.target.is_empty() {
             return Err(no_topics(&shared.options));
         }
+        let names: BTreeSet<String> = topics.source.keys().chain(topics.target.keys()).cloned().collect();
         let plan = plan::plan(shared, target, topics).await?;
         let jobs = plan.planned.iter().map(|one| (one.partition.clone(), one.topic_ids, one.bounds));
         let entries = shared.store.take_up(jobs).map_err(|what| state_error(&shared.options, what))?;
@@ -184,7 +186,16 @@ impl Verifier {
         let is_open = partitions.iter().any(|report| report.verdict == Verdict::Undecided);
         let kept = if is_open { shared.store.write() } else { shared.store.remove() };
         kept.map_err(|what| state_error(&shared.options, what))?;
-        Ok(Report { partitions, groups: Vec::new() })
+        Ok(Report { partitions, groups: self.groups(target, &names).await })
+    }
+
+    async fn groups(&self, target: &Cluster, topics: &BTreeSet<String>) -> Vec<GroupReport> {
+        let groups = self.shared.options.groups.as_slice();
+        if groups.is_empty() {
+            return Vec::new();
+        }
+        let clusters = Both { source: &self.shared.source, target };
+        groups::compare(clusters, &groups::Wanted { groups, topics }).await
     }
 
     async fn alone(&self) -> Result<Report, VerifyError> {
