@@ -21,5 +21,6 @@ mod mirror_basic;
 mod misbehaving;
 mod no_compiler;
 mod normal_topic;
+mod reader;
 mod readme;
 mod tidy;

@@ -76,8 +76,17 @@ pub enum ReadErrorKind {
     #[error("{0}")]
     Gone(String),
     /// A question was not answered.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
+    #[error("{0}")]
+    Cluster(ClusterError),
+}
+
+impl From<ClusterError> for ReadErrorKind {
+    fn from(error: ClusterError) -> Self {
+        match error {
+            ClusterError::Unknown(what) => Self::Gone(format!("no such partition: {what}")),
+            error => Self::Cluster(error),
+        }
+    }
 }
 
 fn offset_or_unknown(position: Option<Position>) -> String {

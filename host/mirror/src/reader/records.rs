@@ -7,7 +7,7 @@ use verbatim_batch::{Batch, HEADER_LEN, Header as BatchHeader, RecordError, Reco
 use verbatim_compression::inflate;
 
 use super::aborted::{AbortedTransactions, Verdict};
-use super::{Header, Position, ReadErrorKind, Record};
+use super::{Position, ReadErrorKind, Record};
 use crate::cluster::Partition;
 
 /// A walk over the records of fetched batches, of which at most one is inflated at a time.
@@ -187,10 +187,6 @@ impl OpenBatch {
         record: &verbatim_batch::Record<'_>,
     ) -> Record {
         let timestamp_type = self.header.attributes.timestamp_type();
-        let headers = record.headers.map(|header| Header {
-            key: plain.slice_ref(header.key),
-            value: header.value.map(|value| plain.slice_ref(value)),
-        });
         Record {
             partition: Arc::clone(partition),
             offset: self.header.base_offset.saturating_add(i64::from(record.offset_delta)),
@@ -203,7 +199,7 @@ impl OpenBatch {
             timestamp_type,
             key: record.key.map(|key| plain.slice_ref(key)),
             value: record.value.map(|value| plain.slice_ref(value)),
-            headers: headers.collect(),
+            bytes: plain.clone(),
         }
     }
 }

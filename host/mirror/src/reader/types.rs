@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use verbatim_batch::TimestampType;
+use verbatim_batch::{Records, TimestampType};
 
 use crate::cluster::Partition;
 use crate::fetch::FetchConfig;
@@ -130,7 +130,7 @@ impl Default for ReaderConfig {
 ///
 /// Keys, values and headers of a batch that is not compressed are slices of the answer that brought them, others of the
 /// inflated batch: whoever keeps one keeps all of that. Copy what is kept for long.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Record {
     /// Where it is from.
     pub partition: Arc<Partition>,
@@ -146,11 +146,20 @@ pub struct Record {
     pub key: Option<Bytes>,
     /// `None` is null (a tombstone), which is not empty.
     pub value: Option<Bytes>,
-    /// In their order; keys may repeat.
-    pub headers: Vec<Header>,
+    /// The whole record, of which the walk has made sure that it is one.
+    pub(super) bytes: Bytes,
 }
 
 impl Record {
+    /// The headers in their order; keys may repeat. They are read when they are asked for.
+    pub fn headers(&self) -> impl Iterator<Item = Header> {
+        let record = Records::new(&self.bytes, 1).next().and_then(Result::ok);
+        record.into_iter().flat_map(|record| record.headers).map(|header| Header {
+            key: self.bytes.slice_ref(header.key),
+            value: header.value.map(|value| self.bytes.slice_ref(value)),
+        })
+    }
+
     /// The position behind this record: what to store once it is dealt with.
     pub const fn next_position(&self) -> Position {
         Position { offset: self.offset.saturating_add(1), leader_epoch: self.leader_epoch }

@@ -52,8 +52,10 @@ fn a_record_has_all_that_its_batch_says_of_it() {
     assert_eq!((first.partition.to_string(), first.leader_epoch), ("walked-3".to_owned(), Some(4)));
     assert_eq!((first.timestamp, first.timestamp_type), (1_000, TimestampType::CreateTime));
     assert_eq!((first.key.as_deref(), first.value.as_deref()), (Some(&b"k"[..]), Some(&b""[..])));
-    let headers: Vec<_> = first.headers.iter().map(|one| (&one.key[..], one.value.as_deref())).collect();
-    assert_eq!(headers, [(&b"h"[..], None), (&b"h"[..], Some(&b"1"[..]))]);
+    let headers: Vec<_> = first.headers().map(|one| (one.key, one.value)).collect();
+    let key = Bytes::from_static(b"h");
+    assert_eq!(headers, [(key.clone(), None), (key, Some(Bytes::from_static(b"1")))]);
+    assert_eq!(second.headers().count(), 0);
     assert_eq!((second.timestamp, &second.key, &second.value), (900, &None, &None));
 }
 
