@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::broadcast;
 use verbatim_wire::exact_producer::Source;
 
-use super::state::{Event, PartitionStatus, Skipped, Snapshot, State, TopicNote};
+use super::state::{Event, GroupStatus, PartitionStatus, Skipped, Snapshot, State, TopicNote};
 use super::trouble::{Halt, remedy_of};
 use crate::cluster::Partition;
 
@@ -23,6 +23,7 @@ const A_MOMENT: Duration = Duration::from_secs(1);
 pub(super) struct Board {
     partitions: Mutex<BTreeMap<Partition, Arc<Cell>>>,
     notes: Mutex<Vec<TopicNote>>,
+    groups: Mutex<Vec<GroupStatus>>,
     events: Arc<Events>,
 }
 
@@ -57,7 +58,10 @@ impl Board {
     pub(super) fn new() -> (Self, broadcast::Receiver<Event>) {
         let (sender, receiver) = broadcast::channel(EVENTS_MAX);
         let events = Arc::new(Events(Mutex::new(Some(sender))));
-        (Self { partitions: Mutex::default(), notes: Mutex::default(), events }, receiver)
+        (
+            Self { partitions: Mutex::default(), notes: Mutex::default(), groups: Mutex::default(), events },
+            receiver,
+        )
     }
 
     /// The partition's place; a new one at the first time.
@@ -94,7 +98,17 @@ impl Board {
         let partitions = lock(&self.partitions).values().map(|cell| cell.status()).collect();
         let mut notes = lock(&self.notes).clone();
         notes.sort_by(|a, b| a.topic.cmp(&b.topic));
-        Snapshot { partitions, notes, groups: Vec::new() }
+        Snapshot { partitions, notes, groups: lock(&self.groups).clone() }
+    }
+
+    /// Where a partition stands, if it is looked after.
+    pub(super) fn find(&self, partition: &Partition) -> Option<PartitionStatus> {
+        lock(&self.partitions).get(partition).map(|cell| cell.status())
+    }
+
+    /// What became of the groups' offsets.
+    pub(super) fn set_groups(&self, groups: Vec<GroupStatus>) {
+        *lock(&self.groups) = groups;
     }
 
     /// Nothing happens any more.
@@ -226,4 +240,78 @@ fn unknown(partition: &Partition) -> PartitionStatus {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn place() -> (Board, broadcast::Receiver<Event>, Arc<Cell>) {
+        let (board, events) = Board::new();
+        let cell = board.cell(&Partition { topic: "t".to_owned(), index: 3 });
+        (board, events, cell)
+    }
+
+    fn at(end: i64) -> Source {
+        Source { start: 2, end, epoch: 4 }
+    }
+
+    #[test]
+    fn a_copy_has_caught_up_once_it_ends_where_its_source_does() {
+        let (board, mut events, cell) = place();
+        cell.end(5);
+        cell.enter(State::Mirroring, None);
+        cell.source(at(9));
+        let amount = Amount { batches: 1, records: 2, bytes: 70 };
+        cell.acknowledged(7, amount);
+        let status = board.snapshot().partitions.remove(0);
+        assert_eq!((status.state, status.end, status.lag_records), (State::Mirroring, 7, 2));
+        assert_eq!((status.source_start, status.source_end, status.source_epoch), (2, 9, 4));
+        cell.acknowledged(9, amount);
+        let status = cell.status();
+        assert_eq!((status.state, status.lag_records, status.lag_ms), (State::CaughtUp, 0, 0));
+        assert_eq!((status.batches, status.records, status.bytes), (2, 4, 140));
+        // Behind again, and not for long.
+        cell.source(at(10));
+        assert_eq!((cell.status().state, cell.status().lag_records), (State::CaughtUp, 1));
+        board.close();
+        let states = std::iter::from_fn(|| events.try_recv().ok());
+        let states: Vec<_> = states
+            .map(|event| match event {
+                Event::State(status) => status.state,
+                other => unreachable!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(states, [State::Mirroring, State::CaughtUp]);
+    }
+
+    #[test]
+    fn how_long_a_copy_is_behind_counts_from_the_oldest_end_that_it_has_not_reached() {
+        let (_board, _events, cell) = place();
+        for end in 1..1_000 {
+            cell.source(at(end));
+        }
+        let seen = |cell: &Cell| lock(&cell.inner).ahead.iter().map(|(end, _)| *end).collect::<Vec<_>>();
+        assert_eq!((seen(&cell).len(), seen(&cell).last()), (AHEAD_MAX, Some(&999)));
+        let oldest = lock(&cell.inner).ahead.front().unwrap().1;
+        cell.acknowledged(0, Amount::default());
+        assert_eq!(lock(&cell.inner).ahead.front().unwrap().1, oldest);
+        cell.acknowledged(10, Amount::default());
+        assert_eq!(seen(&cell).first(), Some(&11));
+        cell.acknowledged(999, Amount::default());
+        assert!(seen(&cell).is_empty() && cell.status().lag_ms == 0);
+    }
+
+    #[test]
+    fn a_note_is_made_once_and_taken_back() {
+        let (board, mut events, _cell) = place();
+        board.note("t", "setting a");
+        board.note("t", "setting a");
+        board.note("u", "setting a");
+        board.forget_notes("t", "setting ");
+        assert_eq!(board.snapshot().notes.len(), 1);
+        board.close();
+        assert_eq!(std::iter::from_fn(|| events.try_recv().ok()).count(), 2);
+    }
 }

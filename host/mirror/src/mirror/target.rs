@@ -140,11 +140,14 @@ impl Keeper<'_> {
                 format!("the destination's topic {} has {EXACT}={found}, expected true", source.name);
             return Err(Trouble::Halt(Halt::not_exact(reason)));
         }
+        if source.id.is_nil() {
+            return Ok(());
+        }
         let unknown = id_text(Uuid::nil());
         let (ours, theirs) = (value(SOURCE_TOPIC_ID).unwrap_or(&unknown), id_text(source.id));
         if ours == unknown {
             self.board.note(&source.name, "the destination's topic does not say which topic it is a copy of");
-        } else if ours != theirs && !source.id.is_nil() {
+        } else if ours != theirs {
             return Err(Trouble::Halt(Halt::other_copy(ours, &theirs)));
         }
         Ok(())

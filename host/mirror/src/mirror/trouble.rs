@@ -200,3 +200,51 @@ impl From<ExactError> for Trouble {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verbatim_wire::exact_producer::Found;
+
+    #[test]
+    fn every_state_in_which_something_is_wrong_has_a_remedy() {
+        for state in State::ALL {
+            let well = matches!(state, State::Aligning | State::Mirroring | State::CaughtUp);
+            assert_eq!(remedy_of(state).is_none(), well, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_failed_write_says_decides_what_becomes_of_the_partition() {
+        let message = || "said".to_owned();
+        let halted = |error: ExactError| match Trouble::from(error) {
+            Trouble::Halt(halt) => {
+                assert!(halt.reason.contains("said") && !halt.remedy.is_empty(), "{halt:?}");
+                halt.state
+            }
+            other => unreachable!("{other:?}"),
+        };
+        let table = [
+            (ExactError::Diverged { offset: 7, message: message() }, State::Diverged),
+            (ExactError::SourceTopicIdMismatch { message: message() }, State::SourceRecreated),
+            (ExactError::UnknownPartition { message: message() }, State::TargetNotExact),
+            (ExactError::NotExact { message: message() }, State::TargetNotExact),
+            (ExactError::PolicyViolation { message: message() }, State::TargetNotExact),
+            (ExactError::TooLarge { message: message() }, State::Failed),
+            (ExactError::InvalidRecord { message: message() }, State::Failed),
+            (ExactError::InvalidWrite { message: message() }, State::Failed),
+            (ExactError::Refused { code: 53, message: message() }, State::Failed),
+        ];
+        for (error, state) in table {
+            assert_eq!(halted(error), state);
+        }
+        let passing = ExactError::Unavailable { attempts: 3, message: message() };
+        assert!(matches!(Trouble::from(passing), Trouble::Pass(_)));
+        let found = Found { end: 1, shown_epoch: 0, last_epoch: 0 };
+        for error in [ExactError::Realign { found }, ExactError::Fenced { message: message() }] {
+            assert!(matches!(Trouble::from(error), Trouble::Realign(_)));
+        }
+        let too_large = Trouble::from(ExactError::TooLarge { message: message() });
+        assert!(matches!(too_large, Trouble::Halt(halt) if halt.remedy.contains("--exact-batch-bytes-max")));
+    }
+}
