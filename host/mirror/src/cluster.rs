@@ -9,6 +9,7 @@
 mod ask;
 mod call;
 mod epochs;
+mod groups;
 mod known;
 mod link;
 mod metadata;
@@ -28,6 +29,7 @@ use link::Link;
 use metadata::Asked;
 use tries::Tries;
 
+pub use groups::GroupOffset;
 pub(crate) use tries::{Fault, is_passing};
 pub use types::{
     At, Broker, ClusterConfig, ClusterError, ListedOffset, Partition, PartitionInfo, Producer, TopicConfig,

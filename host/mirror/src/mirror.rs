@@ -44,6 +44,7 @@ mod backoff;
 mod config;
 mod copying;
 mod discover;
+mod groups;
 mod links;
 mod partition;
 mod peek;

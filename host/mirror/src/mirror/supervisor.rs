@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::MirrorError;
 use super::backoff::Backoff;
 use super::discover::{Selection, Treatment};
+use super::groups::Carrier;
 use super::links::{Links, Topic};
 use super::partition::Task;
 use super::settings;
@@ -59,9 +60,16 @@ impl Supervisor {
 
     /// Runs until the mirror stops or, where that is all that is wanted, everything has caught up or stopped.
     pub(super) async fn run(mut self) -> Result<(), MirrorError> {
+        let copied = CancellationToken::new();
+        let groups = tokio::spawn(Carrier::new(Arc::clone(&self.links)).run(copied.clone()));
         let ended = self.look_and_wait().await;
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
+        // Offsets are carried for what was copied last, too.
+        copied.cancel();
+        if let Err(error) = groups.await {
+            tracing::error!(%error, "whoever carries offsets has ended before its time");
+        }
         self.links.board.close();
         ended
     }
