@@ -1,3 +1,4 @@
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -13,30 +14,40 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * Reads a stretch of a partition without a group: BOOTSTRAP TOPIC PARTITION OFFSET EPOCH END ISOLATION. EPOCH is the leader
- * epoch that was committed with OFFSET, or - for none. Prints each record as a line of JSON until the position is END or more,
- * however long that takes up to a minute; then {"position": N}. A position that is out of range or was truncated is an
- * exception and exit code 1: nothing is ever reset.
+ * Reads stretches of partitions without a group: BOOTSTRAP ISOLATION, then for each TOPIC PARTITION OFFSET EPOCH END. EPOCH is
+ * the leader epoch that was committed with OFFSET, or - for none. Prints each record as a line of JSON until the position is END
+ * or more, however long that takes up to a minute; then {"position": N}. A position that is out of range or was truncated
+ * is an exception and exit code 1: nothing is ever reset.
  */
 public final class Sequence {
     private static final Duration POLL = Duration.ofMillis(200);
 
     public static void main(String[] arguments) {
-        TopicPartition partition = new TopicPartition(arguments[1], Integer.parseInt(arguments[2]));
-        long end = Long.parseLong(arguments[5]);
-        try (KafkaConsumer<byte[], byte[]> consumer = consumer(arguments[0], arguments[6])) {
-            consumer.assign(List.of(partition));
-            consumer.seek(partition, committed(Long.parseLong(arguments[3]), arguments[4]));
-            long deadline = System.nanoTime() + Duration.ofSeconds(60).toNanos();
-            while (consumer.position(partition) < end && System.nanoTime() < deadline) {
-                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
-                    System.out.println(json(record));
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(arguments[0], arguments[1])) {
+            for (int at = 2; at < arguments.length; at += 5) {
+                TopicPartition partition = new TopicPartition(arguments[at], Integer.parseInt(arguments[at + 1]));
+                OffsetAndMetadata from = committed(Long.parseLong(arguments[at + 2]), arguments[at + 3]);
+                long end = Long.parseLong(arguments[at + 4]);
+                long position = read(consumer, partition, from, end);
+                System.out.println("{\"position\":" + position + "}");
+                if (position < end) {
+                    System.exit(1);
                 }
             }
-            long position = consumer.position(partition);
-            System.out.println("{\"position\":" + position + "}");
-            System.exit(position < end ? 1 : 0);
         }
+    }
+
+    private static long read(
+            KafkaConsumer<byte[], byte[]> consumer, TopicPartition partition, OffsetAndMetadata from, long end) {
+        consumer.assign(List.of(partition));
+        consumer.seek(partition, from);
+        long deadline = System.nanoTime() + Duration.ofSeconds(60).toNanos();
+        while (consumer.position(partition) < end && System.nanoTime() < deadline) {
+            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
+                System.out.println(json(record));
+            }
+        }
+        return consumer.position(partition);
     }
 
     static KafkaConsumer<byte[], byte[]> consumer(String bootstrap, String isolation) {
@@ -57,7 +68,8 @@ public final class Sequence {
     static String json(ConsumerRecord<byte[], byte[]> record) {
         List<String> headers = new ArrayList<>();
         for (Header header : record.headers()) {
-            headers.add("[" + hex(header.key().getBytes(java.nio.charset.StandardCharsets.UTF_8)) + "," + hex(header.value()) + "]");
+            String key = hex(header.key().getBytes(StandardCharsets.UTF_8));
+            headers.add("[" + key + "," + hex(header.value()) + "]");
         }
         return "{\"offset\":" + record.offset()
                 + ",\"leaderEpoch\":" + record.leaderEpoch().map(Object::toString).orElse("null")

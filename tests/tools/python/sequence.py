@@ -1,4 +1,4 @@
-"""Reads a stretch of a partition by confluent-kafka: BOOTSTRAP TOPIC PARTITION OFFSET EPOCH END ISOLATION.
+"""Reads stretches of partitions by confluent-kafka: BOOTSTRAP ISOLATION, then for each TOPIC PARTITION OFFSET EPOCH END.
 
 EPOCH is the leader epoch that was committed with OFFSET, or - for none. Prints each record as a line of JSON until the end of the
 partition is END or more, however long that takes up to a minute; then {"position": N}. Any error, a reset or a truncation
@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 
 def main():
-    bootstrap, topic, partition, offset, epoch, end, isolation = sys.argv[1:]
+    bootstrap, isolation, *stretches = sys.argv[1:]
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -25,13 +25,22 @@ def main():
             "fetch.wait.max.ms": 100,
         }
     )
-    place = TopicPartition(topic, int(partition), int(offset))
-    if epoch != "-":
-        place = TopicPartition(topic, int(partition), int(offset), leader_epoch=int(epoch))
+    for at in range(0, len(stretches), 5):
+        topic, partition, offset, epoch, end = stretches[at : at + 5]
+        place = TopicPartition(topic, int(partition), int(offset))
+        if epoch != "-":
+            place = TopicPartition(topic, int(partition), int(offset), leader_epoch=int(epoch))
+        position = read(consumer, place, int(end))
+        print(json.dumps({"position": position}))
+        if position < int(end):
+            sys.exit(1)
+
+
+def read(consumer, place, end):
     consumer.assign([place])
     deadline = time.monotonic() + 60
-    position = int(offset)
-    while position < int(end) and time.monotonic() < deadline:
+    position = place.offset
+    while position < end and time.monotonic() < deadline:
         message = consumer.poll(0.2)
         if message is None:
             continue
@@ -41,8 +50,7 @@ def main():
             position = max(position, message.offset())
         elif not message.error().retriable():
             sys.exit(str(message.error()))
-    print(json.dumps({"position": position}))
-    sys.exit(1 if position < int(end) else 0)
+    return position
 
 
 def describe(message):
