@@ -2,11 +2,14 @@
 //!
 //! A [`Fetcher`] fetches from each broker that leads something over two connections of its own. One asks, without waiting, for
 //! partitions that had data last time or are new; the other waits for those that had none. So a long wait holds up nobody:
-//! what gets data moves to the first, what runs dry to the second. Each partition that is
-//! [followed](Fetcher::follow) is asked for at read_uncommitted (unless started otherwise), with its current and last-fetched leader epoch; the
-//! partition that got data goes to the end of the order, so none starves. Memory is bounded: a partition is
-//! asked for only while its last piece has been taken and there is room for another. Where room is short, a piece that
-//! its reader does not come for is dropped, and fetched again when it does.
+//! what gets data moves to the first, what runs dry to the second. Each partition that is [followed](Fetcher::follow) is
+//! asked for at read_uncommitted (unless started otherwise), with its current and last-fetched leader epoch; the partition
+//! that got data goes to the end of the order, so none starves.
+//!
+//! Memory is bounded: a partition is asked for only while its last piece has been taken and there is room for another. Where
+//! room is short, a piece that its reader does not come for is dropped, and fetched again when it does.
+//!
+//! Requests have no session (KIP-227): each names all of its partitions, at some 50 bytes each.
 //!
 //! Brokers below Fetch v12 (Apache Kafka before 2.7) take no last-fetched epoch: there a truncation shows only by a new
 //! leader epoch or an offset out of range, and no end is ever proved.

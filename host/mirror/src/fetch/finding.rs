@@ -1,5 +1,6 @@
 //! Finding a partition's leader: at first, and whenever its broker does not answer for it.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,8 +112,8 @@ impl Shared {
             return Look::Again(format!("{partition} has no leader"));
         }
         line.node = info.leader;
-        if !board.nodes.contains_key(&info.leader) {
-            board.nodes.insert(info.leader, Node::default());
+        if let Entry::Vacant(vacant) = board.nodes.entry(info.leader) {
+            vacant.insert(Node::default());
             broker::start(self, info.leader);
         }
         self.queue(&mut board, id, Phase::Hot, false);

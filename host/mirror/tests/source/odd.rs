@@ -113,6 +113,23 @@ async fn a_damaged_batch_is_fetched_once_more_and_what_precedes_it_is_handed_on(
 }
 
 #[tokio::test]
+async fn several_batches_that_came_damaged_once_each_stop_nothing() {
+    let brokers = ten().await;
+    // Another batch of each answer: 1, then 3, then 6.
+    let mut index = 0;
+    bend_data(&brokers, 3, move |answer| {
+        index += 1;
+        let records = only(answer).records.as_mut().unwrap();
+        let at = verbatim_batch::frames(records).nth(index).unwrap().range().end - 1;
+        let mut bytes = records.to_vec();
+        bytes[at] ^= 1;
+        *records = bytes.into();
+    });
+    let mut followed = fetcher(&brokers).follow(partition(0), place(0), 0);
+    assert!(read_to(&mut followed, 10).await == brokers.log(0).bytes_from(0));
+}
+
+#[tokio::test]
 async fn a_batch_that_stays_damaged_stops_the_partition() {
     let mut log = Log::new(1).filled(10, 100);
     let mut bytes = log.batches[4].to_vec();
