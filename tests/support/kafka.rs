@@ -4,6 +4,7 @@ pub mod maker;
 pub mod sources;
 
 use crate::host::free_address;
+use crate::proxy::Proxy;
 use crate::run;
 use crate::tools::{self, Tool};
 use anyhow::{Context, ensure};
@@ -69,6 +70,24 @@ impl Kafka {
     /// # Errors
     /// With a broker's log, if it does not start.
     pub fn start_with(brokers: usize, settings: &[&str]) -> anyhow::Result<Option<Self>> {
+        Self::start_known(brokers, settings, |_| ())
+    }
+
+    /// The same, with one broker that clients reach through this proxy.
+    ///
+    /// # Errors
+    /// With the broker's log, if it does not start.
+    pub fn start_behind(proxy: &Proxy, settings: &[&str]) -> anyhow::Result<Option<Self>> {
+        let advertised = format!("advertised.listeners=PLAINTEXT://{}", proxy.address());
+        Self::start_known(1, &[settings, &[advertised.as_str()]].concat(), |broker| proxy.forward_to(broker))
+    }
+
+    /// Starts brokers once the address of the first is told.
+    fn start_known(
+        brokers: usize,
+        settings: &[&str],
+        known: impl Fn(SocketAddr),
+    ) -> anyhow::Result<Option<Self>> {
         let (Some(storage), Some(server), Some(topics)) =
             (tools::find("kafka-storage")?, tools::find("kafka-server")?, tools::find("kafka-topics")?)
         else {
@@ -79,6 +98,7 @@ impl Kafka {
         let brokers = (1..=brokers)
             .map(|id| Ok(Broker { id, address: free_address()?, child: None }))
             .collect::<anyhow::Result<Vec<_>>>()?;
+        brokers.first().into_iter().for_each(|first| known(first.address));
         let mut kafka = Self { server, brokers, folder };
         kafka.format(&storage, controller, settings)?;
         let ids = 1..=kafka.brokers.len();
