@@ -104,6 +104,8 @@ impl View for Bars {
 
     fn end(&mut self, snapshot: &Snapshot) -> anyhow::Result<()> {
         self.all.clear()?;
+        // Bars draw once more when they are dropped.
+        self.all.set_draw_target(ProgressDrawTarget::hidden());
         lines::print(&lines::report(snapshot))
     }
 }

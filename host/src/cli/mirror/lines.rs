@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use verbatim::mirror::mirror::state::{Event, GroupStatus, PartitionStatus, Snapshot};
+use verbatim::mirror::mirror::state::{Event, GroupStatus, PartitionStatus, Snapshot, TopicNote};
 
 use super::super::output::{Output, table};
 use super::View;
@@ -47,7 +47,7 @@ pub(super) fn print(line: &str) -> anyhow::Result<()> {
 pub(super) fn told(news: &mut News, event: &Event) -> Option<String> {
     match event {
         Event::State(status) => news.is_news(status).then(|| state(status)),
-        Event::Note(note) | Event::Topic(note) => Some(format!("{}: {}", note.topic, note.text)),
+        Event::Note(told) | Event::Topic(told) => Some(note(told)),
     }
 }
 
@@ -65,6 +65,11 @@ pub(super) fn state(status: &PartitionStatus) -> String {
         status.source_start,
         offset(status.source_end)
     )
+}
+
+/// A note; of no topic if it is of all.
+fn note(note: &TopicNote) -> String {
+    if note.topic.is_empty() { note.text.clone() } else { format!("{}: {}", note.topic, note.text) }
 }
 
 /// How all stands.
@@ -106,7 +111,7 @@ pub(super) fn report(snapshot: &Snapshot) -> String {
             format!("{}-{} lacks offsets {from}..={to}: {}", status.topic, status.partition, hole.reason)
         }));
     }
-    parts.extend(snapshot.notes.iter().map(|note| format!("{}: {}", note.topic, note.text)));
+    parts.extend(snapshot.notes.iter().map(note));
     if !snapshot.groups.is_empty() {
         let heading = ["GROUP", "TOPIC", "PARTITION", "SOURCE OFFSET", "OFFSET", "WHY THEY DIFFER"];
         let mut rows = vec![heading.map(str::to_owned).to_vec()];
@@ -151,7 +156,7 @@ fn offset(offset: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use verbatim::mirror::mirror::state::{Skipped, State, TopicNote};
+    use verbatim::mirror::mirror::state::{Skipped, State};
 
     use super::super::figures::tests::status;
     use super::*;
@@ -181,6 +186,10 @@ mod tests {
             (
                 Event::Topic(TopicNote { topic: "a".to_owned(), text: "created".to_owned() }),
                 Some("a: created"),
+            ),
+            (
+                Event::Note(TopicNote { topic: String::new(), text: "no topic matches".to_owned() }),
+                Some("no topic matches"),
             ),
         ];
         for (event, line) in events {
