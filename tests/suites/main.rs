@@ -18,6 +18,7 @@ mod hostile;
 mod limits;
 mod metrics;
 mod mirror_basic;
+mod mirror_command;
 mod mirror_faults;
 mod misbehaving;
 mod no_compiler;

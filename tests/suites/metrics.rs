@@ -53,7 +53,8 @@ fn metrics_beyond_loopback_need_the_same_consent_as_the_host() -> anyhow::Result
     Ok(())
 }
 
-fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+/// An answer of a metrics listener, head and all.
+pub(super) fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n").as_bytes())?;
