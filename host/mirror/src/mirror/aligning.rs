@@ -119,6 +119,9 @@ async fn says_where(task: &Task, copy: CopyState, to: i64) -> Result<Trouble, Tr
 /// Cuts the copy at the batch boundary at `to` or below, and has all of it looked at again.
 async fn cut(task: &Task, mut writer: ExactPartition, logs: Logs, to: i64) -> Result<Trouble, Trouble> {
     let Logs { copy, source } = logs;
+    // What is cut must be older than the leader epoch that cuts it, so that is the present one.
+    let leader = question(Side::Source, task.links.source.partition(&task.partition, true)).await?;
+    let source = Source { epoch: leader.leader_epoch.max(source.epoch), ..source };
     let batch = batch_at(Side::Target, &task.links.target, &task.partition, to).await?;
     let boundary = batch.map_or(to, |(header, _)| header.base_offset.min(to));
     task.links.keeper().allow_rewind(&task.topic.name).await?;
