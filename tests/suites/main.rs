@@ -26,3 +26,4 @@ mod normal_topic;
 mod reader;
 mod readme;
 mod tidy;
+mod verify;
