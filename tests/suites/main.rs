@@ -13,6 +13,7 @@ mod exact_property;
 mod exact_topic;
 mod exact_writers;
 mod fetch_sessions;
+mod groups;
 mod history;
 mod hostile;
 mod limits;

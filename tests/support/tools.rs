@@ -19,6 +19,11 @@ impl Tool {
         &self.program
     }
 
+    /// The script that the program runs, if it is one, for those who start it themselves.
+    pub fn script(&self) -> Option<&Path> {
+        self.script.as_deref()
+    }
+
     /// Runs it with arguments and input.
     ///
     /// # Errors

@@ -45,6 +45,7 @@ command_for kafka-configs org.apache.kafka.tools.ConfigCommand
 command_for kafka-console-producer org.apache.kafka.tools.ConsoleProducer
 command_for kafka-console-consumer org.apache.kafka.tools.consumer.ConsoleConsumer
 command_for kafka-get-offsets org.apache.kafka.tools.GetOffsetShell
+command_for kafka-consumer-groups org.apache.kafka.tools.consumer.group.ConsumerGroupCommand
 command_for kafka-delete-records org.apache.kafka.tools.DeleteRecordsCommand
 command_for kafka-log-dirs org.apache.kafka.tools.LogDirsCommand
 command_for kafka-transactions org.apache.kafka.tools.TransactionsCommand
@@ -57,6 +58,7 @@ command_for java-create-topic CreateTopic
 command_for java-read-records ReadRecords
 command_for java-client Client
 command_for java-make-topics MakeTopics
+command_for java-group-member GroupMember
 command_for java-sequence Sequence
 command_for java-move-at-each-stop MoveAtEachStop
 

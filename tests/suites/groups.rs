@@ -1,0 +1,215 @@
+//! Consumer groups by real clients: members share partitions, offsets outlive the host's end, Kafka's own tool sees and moves
+//! them, and a group goes on at a mirror's destination at the very next record.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use verbatim_tests::host::{Home, Host};
+use verbatim_tests::kafka::Kafka;
+use verbatim_tests::tools::{self, Tool};
+
+/// How long a member may take for anything; a busy machine is slow.
+const PATIENCE: Duration = Duration::from_secs(120);
+const FAMILIES: &[&str] = &["Java", "librdkafka", "kafka-python"];
+
+fn program(family: &str) -> anyhow::Result<Option<Tool>> {
+    match family {
+        "Java" => tools::find("java-group-member"),
+        "librdkafka" => tools::python("group_confluent.py"),
+        _ => tools::python("group_kafka_py.py"),
+    }
+}
+
+/// A member that reads until it is told to leave.
+struct Member {
+    child: Child,
+    input: ChildStdin,
+    lines: Receiver<Value>,
+    partitions: Vec<i64>,
+}
+
+impl Member {
+    fn start(program: &Tool, bootstrap: &str, group: &str, topic: &str) -> anyhow::Result<Self> {
+        let mut command = Command::new(program.program());
+        command.args(program.script()).args([bootstrap, group, topic, "0"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let input = child.stdin.take().context("no standard input")?;
+        let output = BufReader::new(child.stdout.take().context("no standard output")?);
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            let values =
+                output.lines().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok());
+            values.map(|value: Value| sender.send(value)).take_while(Result::is_ok).count()
+        });
+        Ok(Self { child, input, lines, partitions: Vec::new() })
+    }
+
+    /// Takes what it printed so far; its partitions are those of the last assignment.
+    fn look(&mut self) {
+        while let Ok(line) = self.lines.recv_timeout(Duration::from_millis(50)) {
+            if let Some(assigned) = line["assigned"].as_array() {
+                self.partitions = assigned.iter().filter_map(Value::as_i64).collect();
+            }
+        }
+    }
+
+    fn leave(mut self) -> anyhow::Result<()> {
+        writeln!(self.input)?;
+        self.input.flush()?;
+        let status = verbatim_tests::run::wait(&mut self.child, PATIENCE)?;
+        ensure!(status.success(), "{status}");
+        Ok(())
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until all four partitions are assigned, each once, to so many members.
+fn shared(members: &mut [Member]) -> anyhow::Result<()> {
+    let began = Instant::now();
+    loop {
+        members.iter_mut().for_each(Member::look);
+        let mut all: Vec<i64> = members.iter().flat_map(|member| member.partitions.clone()).collect();
+        all.sort_unstable();
+        if all == [0, 1, 2, 3] && members.iter().all(|member| !member.partitions.is_empty()) {
+            return Ok(());
+        }
+        ensure!(began.elapsed() < PATIENCE, "{} members have {all:?}", members.len());
+    }
+}
+
+/// The offsets that one member reads before it commits and leaves.
+fn read(program: &Tool, bootstrap: &str, group: &str, topic: &str, count: usize) -> anyhow::Result<Vec<i64>> {
+    let lines = program.json_lines(&[bootstrap, group, topic, &count.to_string()])?;
+    Ok(lines.iter().filter_map(|line| line["offset"].as_i64()).collect())
+}
+
+/// Writes records by Kafka's own producer. False if that is not there.
+fn fill(host: &Host, topic: &str, records: usize) -> anyhow::Result<bool> {
+    let Some(producer) = tools::find("kafka-console-producer")? else { return Ok(false) };
+    let lines: String = (0..records).map(|index| format!("value-{index}\n")).collect();
+    producer.succeed_with(&["--bootstrap-server", &host.bootstrap(), "--topic", topic], lines.as_bytes())?;
+    Ok(true)
+}
+
+#[test]
+fn two_members_share_and_when_one_leaves_the_other_gets_all() -> anyhow::Result<()> {
+    let home = Home::new()?;
+    let host = home.start()?;
+    host.create_topic("shared", 4, &[])?;
+    for family in FAMILIES {
+        let Some(program) = program(family)? else { continue };
+        let start = || Member::start(&program, &host.bootstrap(), &format!("share-{family}"), "shared");
+        let take = || {
+            let mut members = vec![start()?];
+            shared(&mut members)?;
+            members.push(start()?);
+            shared(&mut members)?;
+            members.remove(0).leave()?;
+            shared(&mut members)?;
+            members.remove(0).leave()
+        };
+        take().with_context(|| format!("{family}\n{}", host.log()))?;
+    }
+    host.stop()
+}
+
+#[test]
+fn a_group_goes_on_exactly_after_the_host_was_killed() -> anyhow::Result<()> {
+    let home = Home::new()?;
+    let mut host = home.start()?;
+    host.create_topic("numbers", 1, &[])?;
+    if !fill(&host, "numbers", 20)? {
+        return Ok(());
+    }
+    for family in FAMILIES {
+        let Some(program) = program(family)? else { continue };
+        let group = format!("kill-{family}");
+        let first = read(&program, &host.bootstrap(), &group, "numbers", 7).context(*family)?;
+        ensure!(first == (0..7).collect::<Vec<_>>(), "{family}: {first:?}");
+        host.kill()?;
+        host = home.start()?;
+        let rest = read(&program, &host.bootstrap(), &group, "numbers", 13).context(*family)?;
+        ensure!(rest == (7..20).collect::<Vec<_>>(), "{family}: {rest:?}");
+    }
+    host.stop()
+}
+
+#[test]
+fn kafkas_own_tool_lists_describes_moves_and_deletes_groups() -> anyhow::Result<()> {
+    let (Some(member), Some(tool)) = (program("Java")?, tools::find("kafka-consumer-groups")?) else {
+        return Ok(());
+    };
+    let home = Home::new()?;
+    let host = home.start()?;
+    host.create_topic("numbers", 1, &[])?;
+    fill(&host, "numbers", 20)?;
+    let bootstrap = host.bootstrap();
+    read(&member, &bootstrap, "tooled", "numbers", 7)?;
+    let run = |arguments: &[&str]| tool.succeed(&[&["--bootstrap-server", &bootstrap], arguments].concat());
+    ensure!(run(&["--list"])?.lines().any(|line| line == "tooled"));
+    let described = run(&["--describe", "--group", "tooled"])?;
+    let row: Vec<&str> = described.lines().last().unwrap_or_default().split_whitespace().collect();
+    ensure!(row.get(..6) == Some(&["tooled", "numbers", "0", "7", "20", "13"]), "{described}");
+    let state = run(&["--describe", "--group", "tooled", "--state"])?;
+    ensure!(state.contains("Empty"), "{state}");
+    run(&["--reset-offsets", "--group", "tooled", "--topic", "numbers", "--to-offset", "11", "--execute"])?;
+    let rest = read(&member, &bootstrap, "tooled", "numbers", 9)?;
+    ensure!(rest == (11..20).collect::<Vec<_>>(), "{rest:?}");
+    run(&["--delete-offsets", "--group", "tooled", "--topic", "numbers"])?;
+    run(&["--delete", "--group", "tooled"]).or_else(|error| {
+        // Without offsets there may be nothing left to delete.
+        if run(&["--list"])?.is_empty() { Ok(String::new()) } else { Err(error) }
+    })?;
+    ensure!(!run(&["--list"])?.contains("tooled"));
+    host.stop()
+}
+
+#[test]
+fn a_group_goes_on_at_the_destination_at_the_very_next_record() -> anyhow::Result<()> {
+    let (Some(kafka), Some(producer), Some(topics)) =
+        (Kafka::start()?, tools::find("kafka-console-producer")?, tools::find("kafka-topics")?)
+    else {
+        return Ok(());
+    };
+    let source = kafka.bootstrap();
+    topics.succeed(&[
+        "--bootstrap-server",
+        &source,
+        "--create",
+        "--topic",
+        "numbers",
+        "--partitions",
+        "1",
+    ])?;
+    let lines: String = (0..20).map(|index| format!("value-{index}\n")).collect();
+    producer.succeed_with(&["--bootstrap-server", &source, "--topic", "numbers"], lines.as_bytes())?;
+    let home = Home::new()?;
+    let host = home.start()?;
+    for (family, count) in FAMILIES.iter().zip([9, 13, 17]) {
+        let Some(program) = program(family)? else { continue };
+        let first = read(&program, &source, &format!("moves-{family}"), "numbers", count).context(*family)?;
+        ensure!(first == (0..).take(count).collect::<Vec<_>>(), "{family}: {first:?}");
+    }
+    let mirrored = ["mirror", "--source", &source, "--topics", "numbers", "--groups", "moves-.*", "--once"];
+    host.verbatim(&mirrored, b"")?.success()?;
+    for (family, count) in FAMILIES.iter().zip([9_usize, 13, 17]) {
+        let Some(program) = program(family)? else { continue };
+        let group = format!("moves-{family}");
+        let rest = read(&program, &host.bootstrap(), &group, "numbers", 20 - count).context(*family)?;
+        ensure!(rest == (0..20).skip(count).collect::<Vec<_>>(), "{family}: {rest:?}");
+    }
+    host.stop()
+}
