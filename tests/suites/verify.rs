@@ -1,5 +1,7 @@
 //! `verbatim verify` between two hosts: equal logs are identical, each single difference is found where it is.
 
+#![expect(clippy::indexing_slicing, reason = "a JSON value gives null for what it lacks")]
+
 mod pair;
 
 use anyhow::{Context, ensure};
@@ -67,8 +69,11 @@ fn each_single_planted_difference_is_found_at_its_offset() -> anyhow::Result<()>
     pair.stop()
 }
 
-/// The full log with one difference each: a name, where it is found, and the log.
-fn planted() -> anyhow::Result<Vec<(&'static str, i64, Vec<Vec<u8>>)>> {
+/// A name, the offset at which it differs from the full log, and the log.
+type Planted = (&'static str, i64, Vec<Vec<u8>>);
+
+/// The full log with one difference each.
+fn planted() -> anyhow::Result<Vec<Planted>> {
     let log = full()?;
     let changed = |change: &dyn Fn(&mut Vec<Vec<u8>>)| {
         let mut log = log.clone();
