@@ -24,8 +24,8 @@ use source::{Captured, TOPIC};
 
 /// How long anything may take here.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Records of each partition that the consumer has read, at least, when it moves.
-const BEFORE_THE_MOVE: usize = 100;
+/// Records of each partition that the consumer has read when it moves.
+const BEFORE_THE_MOVE: usize = 150;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -109,22 +109,21 @@ fn reader(broker: &Broker) -> Reader {
     Reader::new(Cluster::new(at(broker)), ReaderConfig::default())
 }
 
-/// Reads from the beginning and stops somewhere: returns where, and what was read.
+/// Reads each partition from its beginning and stops somewhere: returns where, and what was read.
 async fn read_at_the_source(source: &Broker) -> anyhow::Result<(BTreeMap<Partition, Position>, Vec<Record>)> {
     let mut reader = reader(source);
+    let (mut positions, mut records) = (BTreeMap::new(), Vec::new());
     for index in 0..source::PARTITIONS {
-        reader.assign(&Partition { topic: TOPIC.to_owned(), index }, Seek::Beginning);
+        let partition = Partition { topic: TOPIC.to_owned(), index };
+        reader.assign(&partition, Seek::Beginning);
+        for _ in 0..BEFORE_THE_MOVE {
+            records.push(tokio::time::timeout(PATIENCE, reader.next()).await??);
+        }
+        let position = reader.position(&partition).context("no position after a record")?;
+        positions.insert(partition.clone(), position);
+        reader.unassign(&partition);
     }
-    let mut records: Vec<Record> = Vec::new();
-    let partitions: Vec<Partition> = reader.assigned().cloned().collect();
-    let read = |records: &[Record], partition: &Partition| {
-        records.iter().filter(|record| *record.partition == *partition).count()
-    };
-    while partitions.iter().any(|partition| read(&records, partition) < BEFORE_THE_MOVE) {
-        records.push(tokio::time::timeout(PATIENCE, reader.next()).await??);
-    }
-    let position = |partition: Partition| Some((partition.clone(), reader.position(&partition)?));
-    Ok((partitions.into_iter().filter_map(position).collect(), records))
+    Ok((positions, records))
 }
 
 /// Goes on at the copy, at the same offsets and leader epochs, until so many records have come.
