@@ -114,7 +114,7 @@ fn a_source_that_begins_inside_a_batch_is_copied_from_that_batch_on() -> anyhow:
 }
 
 #[test]
-fn settings_are_carried_over_and_what_the_destination_refuses_is_noted() -> anyhow::Result<()> {
+fn settings_are_carried_over_and_taken_back_but_for_the_destinations_own() -> anyhow::Result<()> {
     let pair = Pair::new()?;
     pair.source.create_topic(
         "set",
