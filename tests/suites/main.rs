@@ -20,6 +20,7 @@ mod limits;
 mod metrics;
 mod mirror_basic;
 mod mirror_command;
+mod mirror_exact;
 mod mirror_faults;
 mod misbehaving;
 mod no_compiler;

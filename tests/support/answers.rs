@@ -125,14 +125,16 @@ impl Answers {
         Ok((found.committed.offset, found.uncommitted.offset))
     }
 
-    /// In what a copy answers otherwise, in words. A log that was cut at its start or cleaned is a special case: a copy of it
-    /// cannot know of what was there before. First offsets are then compared from the start on, and only those producers that
-    /// both tell of.
-    pub fn differences(&self, copy: &Self, is_whole: bool) -> Vec<String> {
-        let (ours, theirs) = if is_whole {
-            (self.clone(), copy.clone())
-        } else {
-            (self.as_seen_beside(copy), copy.as_seen_beside(self))
+    /// In what a copy answers otherwise, in words. With `left`, the batches that the source still holds, it is a log whose
+    /// start was moved or that was cleaned, and a copy of it cannot know of what was there before:
+    /// - of aborted transactions, those are compared that still have data, each by its first offset that is left;
+    /// - of producers, those that both tell of;
+    /// - of times, those at which the source finds a record that is left. Kafka itself looks into one segment alone, and finds
+    ///   nothing if the records that made it choose that one are gone.
+    pub fn differences(&self, copy: &Self, left: Option<&[Header]>) -> Vec<String> {
+        let (ours, theirs) = match left {
+            None => (self.clone(), copy.clone()),
+            Some(left) => (self.as_left(left, self, copy), copy.as_left(left, self, self)),
         };
         let mut all = Differences::default();
         all.look("leader epoch", &ours.leader_epoch, &theirs.leader_epoch);
@@ -146,15 +148,30 @@ impl Answers {
         all.found
     }
 
-    fn as_seen_beside(&self, other: &Self) -> Self {
+    fn as_left(&self, left: &[Header], source: &Self, other: &Self) -> Self {
         let mut seen = self.clone();
-        let raise = |aborted: &Aborted| Aborted {
-            first_offset: aborted.first_offset.max(self.earliest.offset),
-            ..*aborted
-        };
-        seen.aborted = self.aborted.iter().map(raise).collect();
+        let start = self.earliest.offset;
+        seen.aborted = self.aborted.iter().filter_map(|aborted| aborted.left_in(left, start)).collect();
         seen.producers.retain(|producer| other.producers.iter().any(|theirs| theirs.id == producer.id));
+        let finds = |time: i64| {
+            let mut found = source.listed.iter().filter(|listed| listed.time == time);
+            found.all(|listed| listed.uncommitted.offset >= start && listed.committed.offset >= start)
+        };
+        seen.listed.retain(|listed| finds(listed.time));
         seen
+    }
+}
+
+impl Aborted {
+    /// The same from the first offset on that is left of it; nothing if all of its data is gone.
+    fn left_in(self, left: &[Header], start: i64) -> Option<Self> {
+        let of_producer = |header: &&Header| {
+            header.producer_id == self.producer_id
+                && header.attributes.is_transactional()
+                && header.next_offset().is_some_and(|next| next > self.first_offset)
+        };
+        let first = left.iter().find(of_producer).filter(|header| !header.attributes.is_control())?;
+        Some(Self { first_offset: self.first_offset.max(first.base_offset).max(start), ..self })
     }
 }
 
@@ -256,7 +273,9 @@ impl Asking<'_> {
         let (topic, index) = self.partition;
         let asked = ListOffsetsPartition::default().with_partition_index(index).with_timestamp(time);
         let topic = ListOffsetsTopic::default().with_name(name(topic)).with_partitions(vec![asked]);
-        let request = ListOffsetsRequest::default().with_isolation_level(isolation).with_topics(vec![topic]);
+        // To Kafka everybody else is a follower, who is told where its log ends.
+        let request = ListOffsetsRequest::default().with_replica_id((-1).into());
+        let request = request.with_isolation_level(isolation).with_topics(vec![topic]);
         let answer = self.client.call(&request)?;
         let topic = answer.topics.first().context("no topic in the answer")?;
         let found = topic.partitions.first().context("no partition in the answer")?;

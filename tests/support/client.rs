@@ -249,7 +249,8 @@ impl Client {
         let partition =
             ListOffsetsPartition::default().with_partition_index(partition).with_timestamp(timestamp);
         let topic = ListOffsetsTopic::default().with_name(name(topic)).with_partitions(vec![partition]);
-        let answer = self.call(&ListOffsetsRequest::default().with_topics(vec![topic]))?;
+        let answer =
+            self.call(&ListOffsetsRequest::default().with_replica_id((-1).into()).with_topics(vec![topic]))?;
         let topic = answer.topics.first().context("no topic in the answer")?;
         let partition = topic.partitions.first().context("no partition in the answer")?;
         ensure!(partition.error_code == 0, "ListOffsets answered {}", partition.error_code);

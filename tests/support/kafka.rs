@@ -19,7 +19,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long a broker may take to start or to stop.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// The id of every cluster here: base64 of "verbatim-testing".
 const CLUSTER_ID: &str = "dmVyYmF0aW0tdGVzdGluZw";

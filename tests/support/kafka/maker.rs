@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long a command may take; brokers may be starting meanwhile.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// How long ago the first records are said to be; a source of every kind takes most of it.
 const BACK: Duration = Duration::from_secs(6_000);

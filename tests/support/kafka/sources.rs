@@ -12,7 +12,7 @@ use std::fs;
 use std::time::Duration;
 
 /// How long cleaning and retention may take to come round.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
 
@@ -36,7 +36,7 @@ pub struct EveryKind {
     pub maker: Maker,
 }
 
-/// Topic, partitions, and whether its partitions are whole.
+/// Topics, the number of their partitions, and whether these are whole.
 const TOPICS: &[(&str, i32, bool)] = &[
     ("codecs", 5, true),
     ("idempotent", 1, true),
@@ -77,7 +77,7 @@ const CREATE: &str = "
     create emptied 1 1 retention.ms=-1
 ";
 
-/// What is true for each round: `{round}` and `{count}` stand for numbers.
+/// What is written in each round: `{round}` and `{count}` stand for numbers.
 const ROUND: &str = "
     write stamped 0 {round} 2 {count} enable.idempotence=false
     write transactions 0 {round} 1 {count} enable.idempotence=false

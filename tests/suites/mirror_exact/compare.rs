@@ -1,0 +1,89 @@
+//! Source and copy side by side: files and answers.
+
+use anyhow::{Context, bail, ensure};
+use regex::Regex;
+use sha2::{Digest, Sha256};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+use verbatim_batch::Header;
+use verbatim_mirror::cluster::ClusterConfig;
+use verbatim_mirror::mirror::state::PartitionStatus;
+use verbatim_mirror::mirror::{Mirror, MirrorConfig};
+use verbatim_tests::answers::{Answers, times_of};
+use verbatim_tests::host::{Home, Host};
+use verbatim_tests::kafka::Kafka;
+use verbatim_tests::{announce, segments};
+
+/// How long a mirror may take for anything.
+pub(super) const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A mirror of these topics from Kafka to a host, which looks for changes often.
+pub(super) fn config(kafka: &Kafka, host: &Host, topics: &[&str]) -> anyhow::Result<MirrorConfig> {
+    let source = ClusterConfig::new(kafka.bootstrap().split(','));
+    let target = ClusterConfig::new([host.bootstrap()]);
+    let topics = topics.iter().map(|topic| Regex::new(topic)).collect::<Result<_, _>>()?;
+    let refresh = Duration::from_millis(300);
+    Ok(MirrorConfig { topics, refresh, ..MirrorConfig::new(source, target) })
+}
+
+/// Mirrors until all is caught up or stopped.
+pub(super) fn once(config: MirrorConfig) -> anyhow::Result<Vec<PartitionStatus>> {
+    let config = MirrorConfig { once: true, ..config };
+    Runtime::new()?.block_on(async {
+        let mut mirror = Mirror::start(config);
+        match timeout(PATIENCE, mirror.ended()).await {
+            Ok(ended) => Ok(ended?.partitions),
+            Err(_) => bail!("the mirror does not end: {:#?}", mirror.snapshot()),
+        }
+    })
+}
+
+/// One side: who answers, and where the files of the answering broker lie.
+pub(super) struct Side<'a> {
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) data: &'a Path,
+}
+
+/// The segment files of source and copy, concatenated, are the same from the copy's first batch on; prints the digests of
+/// both. Returns how many bytes there are.
+pub(super) fn same_files(source: &Path, home: &Home, (topic, index): (&str, i32)) -> anyhow::Result<usize> {
+    let number = u32::try_from(index)?;
+    let source = segments::log_bytes(source, topic, number)?;
+    let copy = segments::log_bytes(&home.data(), topic, number)?;
+    // A mirror reads from the source's log start on, and so from the batch that holds it.
+    let first = segments::headers(&copy)?.first().map(|header| header.base_offset);
+    let source = from_offset(&source, first.unwrap_or(i64::MAX))?;
+    let (ours, theirs) = (digest(source), digest(&copy));
+    announce(&format!("{topic}-{index}: {} bytes, SHA-256 source {ours}, copy {theirs}", copy.len()));
+    ensure!(source == copy, "{topic}-{index}: source {} bytes, copy {} bytes", source.len(), copy.len());
+    Ok(copy.len())
+}
+
+/// A log's bytes from the first batch on that ends above this offset.
+pub(super) fn from_offset(log: &[u8], offset: i64) -> anyhow::Result<&[u8]> {
+    let headers = segments::headers(log)?;
+    let below = headers.iter().take_while(|header| header.next_offset().is_some_and(|next| next <= offset));
+    log.get(below.filter_map(Header::total_len).sum()..).context("not so long")
+}
+
+/// In what source and copy answer otherwise, in words.
+pub(super) fn differences(
+    source: &Side<'_>,
+    host: &Host,
+    name: (&str, i32),
+    is_whole: bool,
+) -> anyhow::Result<Vec<String>> {
+    let log = segments::log_bytes(source.data, name.0, u32::try_from(name.1)?)?;
+    let (times, left) = (times_of(&log)?, segments::headers(&log)?);
+    let ours = Answers::ask(&source.addresses, name, &times)?;
+    let theirs = Answers::ask(&[host.address()], name, &times)?;
+    let found = ours.differences(&theirs, (!is_whole).then_some(left.as_slice()));
+    Ok(found.iter().map(|difference| format!("{name:?}: {difference}")).collect())
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
