@@ -4,6 +4,8 @@
 //!   largest timestamp (KIP-734, v7 on), -4 the local start (the same as -2, v8 on), -5 the tiered end (there is none: -1,
 //!   v9 on); from 0 on the first record at or after that time. Anything else, or one too new for the request's version, is
 //!   35, UNSUPPORTED_VERSION, for that partition, as in Kafka.
+//! - With read_committed a record above the stable offset is not told, and no other one in its stead: -3 finds nothing while
+//!   the record with the largest timestamp is of an open transaction or behind one, as in Kafka.
 //! - R45: the start carries the epoch that covers it, a found record its batch's epoch, the end the shown epoch. Where
 //!   nothing is found offset, timestamp and epoch are -1.
 //! - R32: a current leader epoch below or above the shown one is 74 or 75.
@@ -90,7 +92,10 @@ async fn find(
             Ok(TimestampHit { offset: view.start, leader_epoch: start_epoch(&view), ..NOWHERE })
         }
         LATEST_TIERED => Ok(NOWHERE),
-        timestamp => search(shared, reader, timestamp, bound).await.map(|hit| hit.unwrap_or(NOWHERE)),
+        timestamp => {
+            let hit = search(shared, reader, timestamp, view.high_watermark).await?;
+            Ok(hit.filter(|hit| hit.offset < bound).unwrap_or(NOWHERE))
+        }
     }
 }
 
