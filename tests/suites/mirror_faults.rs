@@ -154,8 +154,11 @@ fn a_source_that_is_throttled_and_goes_away_is_copied_all_the_same() -> anyhow::
     let Some(mut source) = Source::kafka(random.below(1 << 31))? else { return Ok(()) };
     let Some(configs) = tools::find("kafka-configs")? else { return Ok(()) };
     let bootstrap = source.broker()?.bootstrap();
-    let quota = ["--bootstrap-server", &bootstrap, "--alter", "--entity-type", "clients", "--entity-default"];
-    configs.succeed(&[&quota[..], &["--add-config", "consumer_byte_rate=100000"]].concat())?;
+    let quota = ["--bootstrap-server", &bootstrap, "--alter", "--entity-type", "clients"];
+    configs.succeed(
+        &[&quota[..], &["--entity-name", "verbatim-mirror", "--add-config", "consumer_byte_rate=100000"]]
+            .concat(),
+    )?;
     let expected = source.expected(&[])?;
     let topics = topics(&expected);
     for _ in 0..if verbatim_tests::soak() { 10 } else { 1 } {
