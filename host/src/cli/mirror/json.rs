@@ -51,11 +51,11 @@ impl View for Json {
     }
 
     fn look(&mut self, snapshot: &Snapshot) -> anyhow::Result<()> {
-        write(&self.everything("snapshot", snapshot))
+        write(self.everything("snapshot", snapshot))
     }
 
     fn end(&mut self, snapshot: &Snapshot) -> anyhow::Result<()> {
-        write(&self.everything("final", snapshot))
+        write(self.everything("final", snapshot))
     }
 }
 

@@ -119,6 +119,9 @@ impl<'a> Mirror<'a> {
     }
 }
 
+/// One figure of a mirror.
+type Figure = fn(&Mirror<'_>) -> u64;
+
 fn by_mirror(out: &mut Out<'_>, mirrors: &[Mirror<'_>]) -> fmt::Result {
     out.family(&PARTITIONS, |series| {
         for mirror in mirrors {
@@ -129,7 +132,7 @@ fn by_mirror(out: &mut Out<'_>, mirrors: &[Mirror<'_>]) -> fmt::Result {
         }
         Ok(())
     })?;
-    let numbers: [(&Family, fn(&Mirror<'_>) -> u64); 5] = [
+    let numbers: [(&Family, Figure); 5] = [
         (&LEFT_OUT, |mirror| mirror.left_out),
         (&RECORDS, |mirror| mirror.totals.records),
         (&BATCHES, |mirror| mirror.totals.batches),
