@@ -1,6 +1,8 @@
 //! `verbatim mirror` and mirrors inside `verbatim serve`, as real processes between real hosts: what they print, what they
 //! leave, how they end.
 
+#![expect(clippy::indexing_slicing, reason = "a JSON value without such a field is null")]
+
 use super::metrics::get;
 use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -336,7 +338,7 @@ fn row(text: &str, topic: &str, partition: i32) -> anyhow::Result<Vec<String>> {
             && row.first().is_some_and(|name| name == topic)
             && row.get(1).is_some_and(|index| *index == partition.to_string())
     };
-    rows.filter(wanted).last().with_context(|| format!("no row of {topic} {partition} in {text}"))
+    rows.rfind(wanted).with_context(|| format!("no row of {topic} {partition} in {text}"))
 }
 
 fn utf8(path: &Path) -> anyhow::Result<&str> {

@@ -96,12 +96,9 @@ fn a_source_that_begins_inside_a_batch_is_copied_from_that_batch_on() -> anyhow:
     assert_eq!((first.state, first.batches, first.end), (State::CaughtUp, 6, 30));
     let second = status(&snapshot, ("cut", 1)).context("no partition")?;
     assert_eq!((second.state, second.batches, second.end), (State::CaughtUp, 0, 12));
-    for partition in 0..2 {
+    for (partition, start) in [(0, 13), (1, 12)] {
         pair.check_same("cut", partition)?;
-        assert_eq!(
-            pair.copy.earliest(("cut", partition.try_into()?))?.0,
-            [13, 12][usize::try_from(partition)?]
-        );
+        assert_eq!(pair.copy.earliest(("cut", partition.try_into()?))?.0, start);
     }
     // A start that moves on later is followed, whether or not there is data.
     delete_records(&pair.source, "cut", 0, 20)?;
