@@ -332,7 +332,7 @@ fn fill(source: &Host) -> anyhow::Result<Vec<u8>> {
 
 /// The last row of a partition in a table.
 fn row(text: &str, topic: &str, partition: i32) -> anyhow::Result<Vec<String>> {
-    let rows = text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    let mut rows = text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
     let wanted = |row: &Vec<String>| {
         row.len() > 2
             && row.first().is_some_and(|name| name == topic)
