@@ -24,7 +24,7 @@ const RECORDS: u32 = 524_288;
 const RECORD_BYTES: usize = 1_024;
 const PARTITIONS: u32 = 8;
 const CODECS: [&str; 2] = ["none", "lz4"];
-/// Consumers and producers of the pipeline: more than one pair made no difference on two cores.
+/// Pairs of a consumer and a producer in the pipeline, each with threads of its own.
 const PIPELINE_THREADS: u32 = 1;
 const ROUNDS: usize = 3;
 /// Taken by the virtual machine after its command line, on which the test tools switch the optimising compiler off.
@@ -176,15 +176,15 @@ fn piped(source: &Kafka, target: &Kafka, topic: &str, round: usize) -> anyhow::R
 
 /// Runs a program to its end: its time, and what it printed.
 fn run(command: &mut Command) -> anyhow::Result<(Run, String)> {
-    let output = tempfile::NamedTempFile::new()?;
-    command.stdin(Stdio::null()).stdout(output.reopen()?).stderr(output.reopen()?);
+    let (output, errors) = (tempfile::NamedTempFile::new()?, tempfile::NamedTempFile::new()?);
+    command.stdin(Stdio::null()).stdout(output.reopen()?).stderr(errors.reopen()?);
     let began = Instant::now();
     let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
     let cpu_seconds = wait(&child)?;
     let seconds = began.elapsed().as_secs_f64();
     let status = child.wait()?;
     let output = fs::read_to_string(output.path())?;
-    ensure!(status.success(), "{command:?}: {status}\n{output}");
+    ensure!(status.success(), "{command:?}: {status}\n{output}\n{}", fs::read_to_string(errors.path())?);
     Ok((Run { seconds, cpu_seconds }, output))
 }
 
