@@ -130,6 +130,16 @@ impl Cluster {
         .await
     }
 
+    /// Where begins what the leader itself holds; -1 where no such question is known, as there is no remote storage then. Below
+    /// it a fetch that waits for remote storage in vain is answered with nothing and no error (KIP-405), which proves nothing.
+    pub(crate) async fn local_start(&self, partition: &Partition) -> Result<i64, ClusterError> {
+        match self.list_offset(partition, At::EarliestLocal, false).await {
+            Ok(local) => Ok(local.map_or(-1, |local| local.offset)),
+            Err(ClusterError::Unsupported(_)) => Ok(-1),
+            Err(error) => Err(error),
+        }
+    }
+
     /// OffsetForLeaderEpoch, to the leader under its current epoch.
     ///
     /// # Errors

@@ -33,6 +33,7 @@ fn name(partition: &Partition) -> TopicName {
 pub(super) fn list_offsets_version_min(at: At, read_committed: bool) -> i16 {
     match (at, read_committed) {
         (At::MaxTimestamp, _) => 7,
+        (At::EarliestLocal, _) => 8,
         (_, true) => 2,
         (_, false) => 1,
     }
@@ -48,6 +49,7 @@ pub(super) fn list_offsets(
         At::Latest => -1,
         At::Earliest => -2,
         At::MaxTimestamp => -3,
+        At::EarliestLocal => -4,
         At::Time(time) => time,
     };
     let asked = ListOffsetsPartition::default()

@@ -104,6 +104,8 @@ pub enum At {
     Time(i64),
     /// The record with the largest timestamp.
     MaxTimestamp,
+    /// Where what the leader itself holds begins; below it there is only remote storage (KIP-405). The log start without that.
+    EarliestLocal,
 }
 
 /// An answer of ListOffsets.

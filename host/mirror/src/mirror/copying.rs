@@ -6,7 +6,7 @@ mod run;
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use verbatim_batch::frames;
 use verbatim_wire::exact_producer::{ExactError, ExactPartition, Receipt, Source, Write};
 
@@ -17,12 +17,15 @@ use super::trouble::{Halt, Side, Trouble};
 use crate::fetch::{Followed, Piece, Place, Stop};
 use flight::{Flight, Flights};
 use history::History;
-use run::{Run, Start};
+use run::{Run, Selected, Start};
 
 /// The copy is told where its source stands at least so often.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 /// Damaged batches in a row after which the source is taken to hold them.
 const DAMAGED_MAX: u32 = 3;
+
+/// The pause before batches come once more that lie above the high watermark that came with them.
+const BEYOND_PAUSE: Duration = Duration::from_millis(10);
 
 /// One partition being copied.
 pub(super) struct Copying<'a> {
@@ -130,47 +133,59 @@ impl<'a> Copying<'a> {
         let source = Source { start, end: leader.high_watermark.max(start), epoch: leader.epoch };
         self.source = Some(source);
         self.task.cell.source(source);
-        if self.history.begins_below(self.end) {
-            let text = "the source's leader epochs begin below the copy's end".to_owned();
-            return Err(Trouble::Realign(text));
-        }
+        self.check_history()?;
         let start = Start { end: self.end, empty: self.empty };
-        match run::select(&piece.batches, start, leader.high_watermark)? {
-            Some(run) => self.append(piece, run, source).await,
-            None if source.end > self.end && (piece.proves_end || source.end <= self.read_from) => {
-                self.hole(source).await
-            }
-            None if self.history.begins_at(self.end) => {
-                let entries = self.history.take(self.end);
-                let nothing =
-                    Write { from: self.end, batches: Default::default(), entries, end_to: None, source };
-                self.queue(nothing, Flight::to(self.end)).await
-            }
-            None if self.told != Some(source) => self.sign_of_life().await,
-            None => Ok(()),
+        let Selected { run, leaves_some } = run::select(&piece.batches, start, leader.high_watermark)?;
+        match run {
+            Some(run) => self.append(piece, run, source).await?,
+            None if leaves_some => sleep(BEYOND_PAUSE).await,
+            None => self.without_data(&piece, source).await?,
         }
-    }
-
-    async fn append(&mut self, piece: Piece, run: Run, source: Source) -> Result<(), Trouble> {
-        let batches = piece.batches.slice(run.bytes.clone());
-        let entries = self.history.take(run.end);
-        for frame in frames(&batches) {
-            self.history.append(frame.prefix().leader_epoch);
-        }
-        let write = Write { from: self.end, batches, entries, end_to: None, source };
-        let cut = run.bytes.end < piece.batches.len();
-        self.empty = false;
-        let flight = Flight { end: run.end, amount: run.amount, _room: Some(piece) };
-        self.queue(write, flight).await?;
-        self.move_to(run.end);
-        if cut {
+        if leaves_some {
             self.go_on();
         }
         Ok(())
     }
 
+    /// Nothing new came: what the copy is told then.
+    async fn without_data(&mut self, piece: &Piece, source: Source) -> Result<(), Trouble> {
+        if source.end > self.end && (piece.proves_end || source.end <= self.read_from) {
+            return self.hole(source).await;
+        }
+        if self.history.begins_at(self.end) {
+            let (from, entries) = (self.end, self.history.take(self.end));
+            let nothing = Write { from, batches: Default::default(), entries, end_to: None, source };
+            return self.queue(nothing, Flight::to(from)).await;
+        }
+        if self.told == Some(source) { Ok(()) } else { self.sign_of_life().await }
+    }
+
+    async fn append(&mut self, piece: Piece, run: Run, source: Source) -> Result<(), Trouble> {
+        let batches = piece.batches.slice(run.bytes.clone());
+        let mut prefixes = frames(&batches).map(|frame| frame.prefix());
+        let is_unknown = prefixes.any(|prefix| self.history.lacks(prefix.leader_epoch, prefix.base_offset));
+        if is_unknown && !self.is_learnt_anew().await? {
+            return Ok(());
+        }
+        let entries = self.history.take(run.end);
+        for frame in frames(&batches) {
+            self.history.append(frame.prefix().leader_epoch);
+        }
+        let write = Write { from: self.end, batches, entries, end_to: None, source };
+        self.empty = false;
+        let flight = Flight { end: run.end, amount: run.amount, _room: Some(piece) };
+        self.queue(write, flight).await?;
+        self.move_to(run.end);
+        Ok(())
+    }
+
     /// There is nothing up to the source's end: the copy ends there too.
     async fn hole(&mut self, source: Source) -> Result<(), Trouble> {
+        self.check_local().await?;
+        // A copy gets epochs without data, too, under one leader epoch.
+        if self.task.topic.is_copy() && !self.is_learnt_anew().await? {
+            return Ok(());
+        }
         let entries = self.history.take(source.end);
         let (from, batches) = (self.end, Default::default());
         let write = Write { from, batches, entries, end_to: Some(source.end), source };
@@ -254,6 +269,39 @@ impl<'a> Copying<'a> {
         })
     }
 
+    /// Learns the leader epochs once more. False if there is another leader by now: then reading begins anew under that one.
+    async fn is_learnt_anew(&mut self) -> Result<bool, Trouble> {
+        let before = self.history.leader_epoch();
+        learn(self.task, &mut self.history, self.end).await?;
+        if self.history.leader_epoch() != before {
+            self.go_on();
+            return Ok(false);
+        }
+        self.check_history()?;
+        Ok(true)
+    }
+
+    /// Nothing came: that is proof only of what the leader itself holds.
+    async fn check_local(&self) -> Result<(), Trouble> {
+        let at = self.end.max(self.read_from);
+        let local = self.task.links.source.local_start(&self.task.partition).await;
+        let local = local.map_err(|error| Trouble::of_cluster(Side::Source, &error))?;
+        if local > at {
+            let text =
+                format!("source: nothing came from offset {at}, though remote storage reaches to {local}");
+            return Err(Trouble::Pass(text));
+        }
+        Ok(())
+    }
+
+    fn check_history(&self) -> Result<(), Trouble> {
+        if self.history.begins_below(self.end) {
+            let text = "the source's leader epochs begin below the copy's end".to_owned();
+            return Err(Trouble::Realign(text));
+        }
+        Ok(())
+    }
+
     async fn new_epoch(&mut self) -> Result<(), Trouble> {
         learn(self.task, &mut self.history, self.end).await?;
         self.go_on();
@@ -270,6 +318,10 @@ impl<'a> Copying<'a> {
 
 /// Learns the source's leader epochs above those that the copy has.
 async fn learn(task: &Task, history: &mut History, end: i64) -> Result<(), Trouble> {
+    let source_end = match task.topic.is_copy() {
+        true => Some(source_end(task).await?),
+        false => None,
+    };
     let learnt = task.links.source.epochs(&task.partition, history.known()).await;
     let (leader_epoch, entries) = learnt.map_err(|error| Trouble::of_cluster(Side::Source, &error))?;
     if leader_epoch < 0 {
@@ -277,7 +329,20 @@ async fn learn(task: &Task, history: &mut History, end: i64) -> Result<(), Troub
     }
     tracing::debug!(partition = %task.partition, leader_epoch, ?entries, end, "leader epochs are learnt");
     history.learn(leader_epoch, entries);
+    if let Some(source_end) = source_end {
+        // A copy answers for the epoch that it shows as if that began at its end, though it may have others to come before it.
+        history.forget_unproved(source_end);
+    }
     Ok(())
+}
+
+/// Where the source's present leader epoch ends, as it says.
+async fn source_end(task: &Task) -> Result<i64, Trouble> {
+    let of_source = |error| Trouble::of_cluster(Side::Source, &error);
+    let leader_epoch =
+        task.links.source.partition(&task.partition, false).await.map_err(of_source)?.leader_epoch;
+    let ended = task.links.source.epoch_end(&task.partition, leader_epoch.max(0)).await.map_err(of_source)?;
+    Ok(ended.end)
 }
 
 impl From<run::Bad> for Trouble {

@@ -45,6 +45,7 @@ pub(super) struct Topic {
     /// Its id when the mirror first saw it; nil if the source has none.
     pub(super) id: Uuid,
     compacted: AtomicBool,
+    is_copy: AtomicBool,
     halt: watch::Sender<Option<Halt>>,
 }
 
@@ -89,7 +90,8 @@ impl Links {
 impl Topic {
     pub(super) fn new(name: &str, id: Uuid) -> Self {
         let (halt, _) = watch::channel(None);
-        Self { name: name.to_owned(), id, compacted: AtomicBool::new(false), halt }
+        let (compacted, is_copy) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { name: name.to_owned(), id, compacted, is_copy, halt }
     }
 
     /// True if the source's cleaner may have changed batches since they were copied.
@@ -99,6 +101,16 @@ impl Topic {
 
     pub(super) fn set_compacted(&self, compacted: bool) {
         self.compacted.store(compacted, Ordering::Relaxed);
+    }
+
+    /// True if the source's topic is a copy itself: it may show a leader epoch before it has that epoch's data, or those of
+    /// epochs below it.
+    pub(super) fn is_copy(&self) -> bool {
+        self.is_copy.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_copy(&self, is_copy: bool) {
+        self.is_copy.store(is_copy, Ordering::Relaxed);
     }
 
     /// Stops all partitions of the topic.

@@ -27,8 +27,8 @@ use super::state::State;
 use super::trouble::{Halt, Side, Trouble};
 use crate::cluster::{Partition, Topics};
 
-/// Failures in a row after which a mirror that shall end gives a partition up.
-const ONCE_FAILURES_MAX: u32 = 8;
+/// Failures in a row after which a mirror that shall end gives a partition, or a topic, up.
+pub(super) const ONCE_FAILURES_MAX: u32 = 8;
 /// One that copied for so long had no trouble to begin with.
 const STEADY: Duration = Duration::from_secs(60);
 

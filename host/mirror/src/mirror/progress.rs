@@ -174,8 +174,11 @@ impl Cell {
         self.behind(inner);
     }
 
+    /// Offsets are skipped; those that were to be skipped from the same place are so no more, as it was tried again.
     pub(super) fn skipped(&self, skipped: Skipped) {
-        lock(&self.inner).status.skipped.push(skipped);
+        let all = &mut lock(&self.inner).status.skipped;
+        all.retain(|before| before.from != skipped.from);
+        all.push(skipped);
     }
 
     /// Mirroring or caught up, as it is now.
@@ -284,6 +287,16 @@ mod tests {
             })
             .collect();
         assert_eq!(states, [State::Mirroring, State::CaughtUp]);
+    }
+
+    #[test]
+    fn a_skip_that_is_tried_again_is_told_once() {
+        let (_board, _events, cell) = place();
+        let skipped = |from, to| Skipped { from, to, reason: "deleted".to_owned() };
+        for (from, to) in [(5, 9), (5, 9), (20, 21), (20, 30)] {
+            cell.skipped(skipped(from, to));
+        }
+        assert_eq!(cell.status().skipped, [skipped(5, 9), skipped(20, 30)]);
     }
 
     #[test]

@@ -44,6 +44,11 @@ pub(super) fn is_compacted(source: &Settings) -> bool {
     policy.is_some_and(|policy| policy.split(',').any(|word| word.trim() == "compact"))
 }
 
+/// True if the source's topic is a copy itself.
+pub(super) fn is_copy(source: &Settings) -> bool {
+    source.get(super::target::EXACT).is_some_and(|config| config.value.as_deref() == Some("true"))
+}
+
 fn is_own(name: &str) -> bool {
     OWN.contains(&name) || name.starts_with(OWN_PREFIX)
 }

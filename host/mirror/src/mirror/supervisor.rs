@@ -14,7 +14,7 @@ use super::backoff::Backoff;
 use super::discover::{Selection, Treatment};
 use super::groups::Carrier;
 use super::links::{Links, Topic};
-use super::partition::Task;
+use super::partition::{ONCE_FAILURES_MAX, Task};
 use super::settings;
 use super::state::State;
 use super::target::count;
@@ -48,6 +48,8 @@ struct Known {
     stopped: bool,
     /// Something is still to be tried again.
     pending: bool,
+    /// Why it waits for that, and how many partitions it had when it began to.
+    waits: Option<(String, i32)>,
     absent: u32,
 }
 
@@ -92,6 +94,9 @@ impl Supervisor {
                 }
                 Ok(()) if !self.is_pending() => backoff.succeed(),
                 Ok(()) => {}
+            }
+            if once && backoff.failures() >= ONCE_FAILURES_MAX {
+                self.give_up(backoff.failures());
             }
             let refresh = self.links.config.refresh;
             let pause = if self.is_pending() { backoff.fail().min(refresh) } else { refresh };
@@ -173,6 +178,7 @@ impl Supervisor {
             carried: None,
             stopped: false,
             pending: true,
+            waits: None,
             absent: 0,
         });
         known.absent = 0;
@@ -191,6 +197,9 @@ impl Supervisor {
             Trouble::Pass(reason) | Trouble::Realign(reason) => {
                 tracing::warn!(topic = info.name, reason, "a topic waits");
                 self.wait_without_task(info, &reason);
+                if let Some(known) = self.topics.get_mut(&info.name) {
+                    known.waits = Some((reason, count(info)));
+                }
             }
         }
     }
@@ -208,6 +217,7 @@ impl Supervisor {
         let source = links.source.topic_configs(&info.name).await;
         let source = source.map_err(|error| Trouble::of_cluster(Side::Source, &error))?;
         known.topic.set_compacted(settings::is_compacted(&source));
+        known.topic.set_copy(settings::is_copy(&source));
         let carried = settings::carried(&source);
         if known.carried.as_ref() != Some(&carried) {
             links.keeper().settle(&info.name, &carried).await?;
@@ -249,6 +259,16 @@ impl Supervisor {
         }
     }
 
+    /// Stops the topics that still wait for something: the mirror shall end.
+    fn give_up(&mut self, failures: u32) {
+        let waiting = self.topics.iter_mut().filter(|(_, known)| known.pending && !known.stopped);
+        let waiting: Vec<_> =
+            waiting.filter_map(|(name, known)| Some((name.clone(), known.waits.take()?))).collect();
+        for (name, (reason, partitions)) in waiting {
+            self.halt(&name, partitions, &Halt::gave_up(failures, &reason));
+        }
+    }
+
     fn wait_without_task(&self, info: &TopicInfo, reason: &str) {
         let running = self.topics.get(&info.name).map_or(0, |known| known.running);
         for index in running..count(info) {
@@ -272,5 +292,44 @@ impl Supervisor {
 
     fn cell(&self, topic: &str, index: i32) -> Arc<super::progress::Cell> {
         self.links.board.cell(&Partition { topic: topic.to_owned(), index })
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::cluster::ClusterConfig;
+    use crate::mirror::MirrorConfig;
+    use crate::mirror::progress::Board;
+    use uuid::Uuid;
+
+    #[test]
+    fn a_mirror_that_shall_end_gives_up_a_topic_that_only_waits() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            // Nobody listens there.
+            let nobody = || ClusterConfig { attempts_max: 1, ..ClusterConfig::new(["127.0.0.1:1"]) };
+            let mut config = MirrorConfig::new(nobody(), nobody());
+            (config.once, config.refresh) = (true, Duration::from_millis(1));
+            let links = Arc::new(Links::new(config, Board::new().0));
+            let mut supervisor = Supervisor::new(Arc::clone(&links), CancellationToken::new());
+            supervisor.reached = true;
+            let known = Known {
+                topic: Arc::new(Topic::new("late", Uuid::nil())),
+                running: 0,
+                carried: None,
+                stopped: false,
+                pending: true,
+                waits: Some(("no answer".to_owned(), 2)),
+                absent: 0,
+            };
+            supervisor.topics.insert("late".to_owned(), known);
+            let ended = tokio::time::timeout(Duration::from_secs(60), supervisor.run());
+            ended.await.unwrap().unwrap();
+            let snapshot = links.board.snapshot();
+            let told: Vec<_> = snapshot.partitions.iter().map(|one| (one.partition, one.state)).collect();
+            assert_eq!(told, [(0, State::Failed), (1, State::Failed)], "{snapshot:#?}");
+        });
     }
 }

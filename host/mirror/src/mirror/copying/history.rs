@@ -44,6 +44,20 @@ impl History {
         self.before
     }
 
+    /// True if a batch of this epoch tells of one that is not known yet: what was learnt tells no more how the history goes.
+    pub(super) fn lacks(&self, epoch: i32, base: i64) -> bool {
+        let begins = |entry: &EpochEntry| entry.epoch == epoch && entry.start <= base;
+        epoch > self.known && !self.pending.iter().any(begins)
+    }
+
+    /// Leaves out an entry of the present leader epoch that begins at `end` or above, if there is any other.
+    pub(super) fn forget_unproved(&mut self, end: i64) {
+        let is_unproved = |entry: &EpochEntry| entry.epoch == self.leader_epoch && entry.start >= end;
+        if (self.known >= 0 || self.pending.len() > 1) && self.pending.back().is_some_and(is_unproved) {
+            self.pending.pop_back();
+        }
+    }
+
     /// True if an epoch that the copy lacks begins at `end`.
     pub(super) fn begins_at(&self, end: i64) -> bool {
         self.pending.front().is_some_and(|entry| entry.start == end)
@@ -101,6 +115,25 @@ mod tests {
         assert_eq!((history.before(), history.known(), history.leader_epoch()), (6, 9, 9));
         history.move_to(31);
         assert_eq!(history.before(), 9);
+    }
+
+    #[test]
+    fn a_batch_of_an_epoch_that_was_not_learnt_is_noticed_and_an_entry_without_proof_left_out() {
+        let mut history = History::new(2, 2);
+        history.learn(9, vec![entry(4, 10), entry(9, 30)]);
+        assert!(!history.lacks(2, 5) && !history.lacks(4, 10) && !history.lacks(9, 31));
+        assert!(history.lacks(3, 5) && history.lacks(4, 9) && history.lacks(7, 20) && history.lacks(9, 29));
+        history.forget_unproved(31);
+        assert!(!history.lacks(9, 30));
+        history.forget_unproved(30);
+        assert!(history.lacks(9, 30));
+        history.forget_unproved(10);
+        assert!(!history.lacks(4, 10), "an epoch that is not the leader's has data or a later one behind it");
+        // The only one there is at all.
+        let mut history = History::new(-1, -1);
+        history.learn(3, vec![entry(3, 50)]);
+        history.forget_unproved(50);
+        assert!(history.begins_at(50));
     }
 
     #[test]

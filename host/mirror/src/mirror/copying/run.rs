@@ -25,6 +25,16 @@ pub(super) struct Run {
     pub(super) amount: Amount,
 }
 
+/// What of a piece is copied.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Selected {
+    /// `None`: nothing of it.
+    pub(super) run: Option<Run>,
+    /// True if batches were left that end above the high watermark: a leader tells where that was before it read, so they may be
+    /// committed. They have to come once more.
+    pub(super) leaves_some: bool,
+}
+
 /// What is wrong with a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Bad {
@@ -35,8 +45,8 @@ pub(super) enum Bad {
 }
 
 /// The batches of a piece that end above the copy's end and not above the source's high watermark, untouched.
-pub(super) fn select(piece: &[u8], start: Start, high_watermark: i64) -> Result<Option<Run>, Bad> {
-    let mut run: Option<Run> = None;
+pub(super) fn select(piece: &[u8], start: Start, high_watermark: i64) -> Result<Selected, Bad> {
+    let (mut run, mut leaves_some): (Option<Run>, _) = (None, false);
     let mut all = frames(piece);
     for frame in all.by_ref() {
         let prefix = frame.prefix();
@@ -58,6 +68,7 @@ pub(super) fn select(piece: &[u8], start: Start, high_watermark: i64) -> Result<
             continue;
         }
         if next > high_watermark {
+            leaves_some = true;
             break;
         }
         let end = run.as_ref().map_or(start.end, |run| run.end);
@@ -70,7 +81,7 @@ pub(super) fn select(piece: &[u8], start: Start, high_watermark: i64) -> Result<
         run.amount.add(&header);
     }
     match all.end() {
-        None | Some(FramesEnd::Complete) => Ok(run),
+        None | Some(FramesEnd::Complete) => Ok(Selected { run, leaves_some }),
         Some(end) => Err(Bad::Format(format!("what the source sent ends with {end:?}"))),
     }
 }
@@ -99,7 +110,7 @@ mod tests {
     }
 
     fn selected(piece: &[u8], end: i64, empty: bool, high_watermark: i64) -> Result<Option<Run>, Bad> {
-        select(piece, Start { end, empty }, high_watermark)
+        select(piece, Start { end, empty }, high_watermark).map(|selected| selected.run)
     }
 
     #[test]
@@ -114,6 +125,11 @@ mod tests {
         assert_eq!(selected(&piece, 9, false, 9), Ok(None));
         assert_eq!(selected(&[], 0, true, 9), Ok(None));
         assert_eq!(selected(&c, 6, false, 8), Ok(None));
+        let leaves_some = |piece: &[u8], end, high_watermark| {
+            select(piece, Start { end, empty: false }, high_watermark).unwrap().leaves_some
+        };
+        assert!(leaves_some(&piece, 0, 8) && leaves_some(&c, 6, 8) && leaves_some(&c, 6, 6));
+        assert!(!leaves_some(&piece, 0, 9) && !leaves_some(&piece, 9, 8) && !leaves_some(&[], 0, 0));
     }
 
     #[test]
