@@ -3,23 +3,26 @@
 use std::time::Duration;
 
 use super::aborted::AbortedTransaction;
+use super::report::Range;
 use super::walk::ReadError;
 use crate::cluster::{At, Cluster, Partition};
-use crate::fetch::{FetchOnce, Fetched, Place, Stop};
+use crate::fetch::{FetchOnce, Fetched, Leader, Place, Stop};
 
 /// How long a leader may wait if there is nothing; below the end there is.
 const WAIT: Duration = Duration::from_millis(100);
 /// How often nothing may come before it is believed without proof.
 const EMPTY_MAX: u32 = 5;
 
-/// Fetches from an offset on; nothing means that there is nothing below the end, or below the stable offset.
+/// Fetches from the first offset of a range on; nothing means that there is nothing in the range. A leader that knows less than
+/// the range, as a new one may for a moment, has to be asked again.
 pub(super) async fn fetch(
     cluster: &Cluster,
     partition: &Partition,
-    offset: i64,
+    range: Range,
     read_committed: bool,
     bytes_max: usize,
 ) -> Result<Fetched, ReadError> {
+    let offset = range.from;
     let failed = |error| ReadError::Failed(format!("{error}"));
     let place = Place { offset, last_epoch: -1 };
     let how = FetchOnce { wait: WAIT, bytes_max, read_committed };
@@ -27,12 +30,21 @@ pub(super) async fn fetch(
     let mut leader_epoch = cluster.partition(partition, false).await.map_err(failed)?.leader_epoch;
     loop {
         match cluster.fetch_once(partition, place, leader_epoch, how).await {
-            Ok(fetched) if !fetched.batches.is_empty() || fetched.proves_end => return Ok(fetched),
+            Ok(fetched) if !fetched.batches.is_empty() => return Ok(fetched),
+            Ok(fetched)
+                if fetched.proves_end
+                    && reaches(fetched.leader, range.to, read_committed)
+                    && cluster.local_start(partition).await.map_err(failed)? <= offset =>
+            {
+                return Ok(fetched);
+            }
             Ok(fetched) => {
                 empty = empty.saturating_add(1);
                 match empty >= EMPTY_MAX {
                     // A cluster without epochs cannot prove it.
-                    true if leader_epoch < 0 => return Ok(fetched),
+                    true if leader_epoch < 0 && reaches(fetched.leader, range.to, read_committed) => {
+                        return Ok(fetched);
+                    }
                     true => {
                         let what =
                             format!("{partition} has answered nothing at offset {offset}, {empty} times");
@@ -54,6 +66,11 @@ pub(super) async fn fetch(
             }
         }
     }
+}
+
+/// True if the leader gives out what lies below `end`.
+fn reaches(leader: Leader, end: i64, read_committed: bool) -> bool {
+    leader.high_watermark >= end && (!read_committed || leader.last_stable_offset >= end)
 }
 
 /// Why there is nothing at an offset below the end.

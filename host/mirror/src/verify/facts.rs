@@ -136,8 +136,8 @@ impl Compared {
             let starts = [s, t].into_iter().flatten().map(|entry| entry.start);
             let offset = starts.min().unwrap_or(end);
             match (s, t) {
-                // Begun, and without data yet: the copy has not heard of it.
-                (Some(s), None) if s.start >= end => {
+                // Begun, and without data yet: the copy has not heard of it, perhaps of an earlier one that has given way to it.
+                (Some(s), t) if s.start >= end && t.is_none_or(|t| t.start >= end && t.epoch < s.epoch) => {
                     if scope.to_the_end {
                         self.ahead
                             .push(format!("leader epoch {} begins at the source at offset {end}", s.epoch));
@@ -276,8 +276,11 @@ mod tests {
         assert_eq!(epochs(&[(1, 0), (2, 5), (3, 50)], &[(1, 10), (3, 50)], &whole), (Some(10), 0));
         assert_eq!(epochs(&[(1, 0), (3, 100)], &[(1, 0)], &whole), (None, 1), "a new epoch without data");
         assert_eq!(epochs(&[(1, 0)], &[(1, 0), (3, 100)], &whole), (Some(100), 0));
+        assert_eq!(epochs(&[(1, 0), (4, 100)], &[(1, 0), (3, 100)], &whole), (None, 1), "one that gave way");
+        assert_eq!(epochs(&[(1, 0), (2, 100)], &[(1, 0), (3, 100)], &whole), (Some(100), 0));
         let part = scope(10, 100, false);
         assert_eq!(epochs(&[(1, 0), (3, 100), (4, 120)], &[(1, 0)], &part), (None, 0));
+        assert_eq!(epochs(&[(1, 0), (4, 100), (5, 120)], &[(1, 0), (3, 100)], &part), (None, 0));
     }
 
     #[test]

@@ -74,10 +74,11 @@ impl Log {
         while at < range.to {
             let committed = at < self.stable;
             let bytes_max = self.fetch_bytes_max;
-            let fetched = fetch(&self.cluster, &self.partition, at, committed, bytes_max).await?;
+            let asked = Range { from: at, to: if committed { self.stable.min(range.to) } else { range.to } };
+            let fetched = fetch(&self.cluster, &self.partition, asked, committed, bytes_max).await?;
             self.pace.pay(fetched.batches.len()).await;
             if fetched.batches.is_empty() {
-                at = if committed { self.stable } else { range.to };
+                at = asked.to;
                 continue;
             }
             at = fetched.next.offset;
