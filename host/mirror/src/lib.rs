@@ -11,3 +11,6 @@ pub mod fetch;
 pub mod mirror;
 pub mod reader;
 pub mod verify;
+
+#[cfg(test)]
+mod testing;

@@ -129,8 +129,9 @@ impl Compaction {
                 _ => return Err(unequal()),
             }
         }
-        let compacted = if self.side == Some(Side::Source) { (s, &left, t) } else { (t, &right, s) };
-        if !max_timestamp_fits(compacted) {
+        let sides = ((s, &left), (t, &right));
+        let (compacted, full) = if self.side == Some(Side::Source) { sides } else { (sides.1, sides.0) };
+        if !max_timestamp_fits(compacted, full) {
             return Err(unequal());
         }
         self.holds(Side::Source, s);
@@ -253,8 +254,13 @@ fn kept(header: &Header) -> Header {
     }
 }
 
-/// Compaction sets the largest timestamp anew from what is left, and keeps it where nothing is.
-fn max_timestamp_fits((compacted, left, full): (&Header, &Inflated, &Header)) -> bool {
-    let largest = left.records().map(|placed| placed.timestamp).max();
-    compacted.max_timestamp == full.max_timestamp || Some(compacted.max_timestamp) == largest
+/// Compaction sets the largest timestamp anew from what is left, and keeps it where nothing is: then it is that of what was left
+/// before, by another run.
+fn max_timestamp_fits((compacted, left): (&Header, &Inflated), (full, held): (&Header, &Inflated)) -> bool {
+    let told = compacted.max_timestamp;
+    let fits = match left.records().map(|placed| placed.timestamp).max() {
+        Some(largest) => told == largest,
+        None => held.records().any(|placed| placed.timestamp == told),
+    };
+    fits || told == full.max_timestamp
 }

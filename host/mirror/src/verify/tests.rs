@@ -103,7 +103,7 @@ fn judge_both(full: &Log, compacted: &Log) -> Walked {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(crate::testing::cases(400))]
 
     #[test]
     fn what_the_cleaner_leaves_is_equal(seed in any::<u64>()) {
@@ -145,6 +145,27 @@ proptest! {
         };
         let walked = judge_both(&full, &spoiled);
         prop_assert_eq!(differs_at(&walked), Some(at), "kind {} {:?}", kind, walked);
+    }
+}
+
+#[test]
+fn an_emptied_batch_has_the_largest_timestamp_of_what_any_run_left() {
+    let mut random = Random(7);
+    let mut full = Log::default();
+    for _ in 0..2 {
+        full.data(&[(1, Some(1)), (2, Some(2)), (3, Some(3))], None, &mut random);
+    }
+    let first = &mut full.entries[0];
+    first.stamped = false;
+    for (record, timestamp) in first.records.iter_mut().zip([5, 9, 7]) {
+        record.timestamp = timestamp;
+    }
+    first.max_timestamp = 9;
+    for (timestamp, may_be) in [(4, false), (5, true), (6, false), (7, true), (8, false), (9, true)] {
+        let mut emptied = full.clone();
+        emptied.entries[0].records.clear();
+        emptied.entries[0].max_timestamp = timestamp;
+        assert_eq!(judge_both(&full, &emptied) == Walked::Equal, may_be, "{timestamp}");
     }
 }
 

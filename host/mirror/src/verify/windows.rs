@@ -68,6 +68,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(crate::testing::cases(256))]
+
         #[test]
         fn windows_rise_lie_in_the_range_and_follow_from_the_seed(
             seed in any::<u64>(), from in 0_i64..1_000_000, length in 0_i64..i64::MAX / 2, fraction in 0.0..1.0_f64,

@@ -1,10 +1,12 @@
 //! When the end of a log is proved, and when it is not.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use verbatim_mirror::fetch::{FetchConfig, Fetcher, Followed, Piece, Place};
 
-use crate::brokers::{Brokers, only};
+use crate::brokers::{Brokers, Seen, only};
 use crate::log::Log;
 use crate::{cluster, fetch_config, fetcher, partition, place, read_to};
 
@@ -64,6 +66,32 @@ async fn a_reader_that_stays_below_is_told_anew_when_the_end_moves() {
     assert_eq!(proof(&mut followed).await.leader.high_watermark, 7);
 }
 
+/// Counts the answers to fetches like this from now on, and spoils all.
+fn spoiled(
+    brokers: &Brokers,
+    counts: fn(&Seen) -> bool,
+    spoil: fn(&mut verbatim_wire::messages::FetchResponse),
+) -> Arc<AtomicUsize> {
+    let answered = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&answered);
+    brokers.bend(move |seen, mut answer| {
+        count.fetch_add(usize::from(counts(seen)), Ordering::SeqCst);
+        spoil(&mut answer);
+        Some(answer)
+    });
+    answered
+}
+
+/// Follows for a while, and until several answers were taken in: nothing is proved.
+async fn proves_nothing(followed: &mut Followed, answered: &AtomicUsize, what: &str) {
+    let until = tokio::time::Instant::now() + Duration::from_millis(300);
+    while answered.load(Ordering::SeqCst) < 4 || tokio::time::Instant::now() < until {
+        if let Ok(piece) = tokio::time::timeout(Duration::from_millis(20), followed.next()).await {
+            assert!(!piece.unwrap().proves_end, "{what}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_empty_answer_is_no_proof_where_anything_speaks_against_it() {
     let spoilers: &[fn(&mut verbatim_wire::messages::FetchResponse)] =
@@ -72,16 +100,9 @@ async fn an_empty_answer_is_no_proof_where_anything_speaks_against_it() {
         let brokers = Brokers::start(1, vec![with_hole(2, 3)]).await;
         let mut followed = fetcher(&brokers).follow(partition(0), place(0), 0);
         read_to(&mut followed, 2).await;
-        let spoil = *spoil;
-        brokers.bend(move |_, mut answer| {
-            spoil(&mut answer);
-            Some(answer)
-        });
+        let answered = spoiled(&brokers, |seen| seen.min_bytes == 0, *spoil);
         followed.go_on(Place { offset: 2, last_epoch: 0 }, 0);
-        let until = tokio::time::Instant::now() + Duration::from_millis(300);
-        while let Ok(piece) = tokio::time::timeout_at(until, followed.next()).await {
-            assert!(!piece.unwrap().proves_end, "spoiler {index}");
-        }
+        proves_nothing(&mut followed, &answered, &format!("spoiler {index}")).await;
         let asked = brokers.state().fetches.len();
         assert!(asked < 2_000, "{asked} requests: a storm");
         brokers.bend(|_, answer| Some(answer));
@@ -95,10 +116,8 @@ async fn a_broker_that_takes_no_last_epoch_proves_nothing() {
     brokers.state().fetch_version_max = 11;
     let mut followed = fetcher(&brokers).follow(partition(0), place(0), 0);
     read_to(&mut followed, 2).await;
-    let until = tokio::time::Instant::now() + Duration::from_millis(500);
-    while let Ok(piece) = tokio::time::timeout_at(until, followed.next()).await {
-        assert!(!piece.unwrap().proves_end);
-    }
+    let answered = spoiled(&brokers, |seen| seen.partitions[0].fetch_offset == 2, |_| ());
+    proves_nothing(&mut followed, &answered, "version 11").await;
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ fn bend_data(
     bent
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_broker_that_asks_for_silence_gets_it() {
     let brokers = ten().await;
     let silence = Duration::from_millis(300);

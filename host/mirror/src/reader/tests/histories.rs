@@ -187,7 +187,7 @@ fn check_nearest(model: &Model, reader: &Modelled) -> Result<(), TestCaseError> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 4_000, ..ProptestConfig::default() })]
+    #![proptest_config(crate::testing::cases(4_000))]
 
     #[test]
     fn what_is_found_is_what_became_of_the_records(ops in ops()) {

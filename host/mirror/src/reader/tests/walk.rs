@@ -168,7 +168,7 @@ fn what_cannot_be_read_is_named_and_ends_the_walk() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::testing::cases(256))]
 
     #[test]
     fn no_payload_makes_it_panic_or_go_on_for_ever(
