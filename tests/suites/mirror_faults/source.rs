@@ -26,15 +26,15 @@ pub(super) const FLOW: &str = "flow";
 const FLOW_PARTITIONS: u32 = 2;
 
 /// Topics of the Kafka that stay as they are, with their numbers of partitions.
-const TOPICS: &[(&str, u32)] = &[("codecs", 5), ("transactions", 2), ("long", 2), ("empty", 1)];
+const TOPICS: &[(&str, u32)] = &[("packed", 5), ("transactions", 2), ("long", 2), ("empty", 1)];
 
 /// What is written there under each leader epoch.
 const ROUND: &str = "
-    write codecs 0 {round} 6 20 compression.type=none enable.idempotence=false
-    write codecs 1 {round} 6 20 compression.type=gzip
-    write codecs 2 {round} 6 20 compression.type=snappy
-    write codecs 3 {round} 6 20 compression.type=lz4
-    write codecs 4 {round} 6 20 compression.type=zstd enable.idempotence=false
+    write packed 0 {round} 6 20 compression.type=none enable.idempotence=false
+    write packed 1 {round} 6 20 compression.type=gzip
+    write packed 2 {round} 6 20 compression.type=snappy
+    write packed 3 {round} 6 20 compression.type=lz4
+    write packed 4 {round} 6 20 compression.type=zstd enable.idempotence=false
     transact transactions 0 {round} 7 commit first
     transact transactions 0 {round} 5 begin second
     transact transactions 0 {round} 6 abort first
