@@ -82,7 +82,8 @@ impl Compaction {
         head: &Head,
         next: Option<&Head>,
     ) -> Result<(), Stop> {
-        if !self.rules.may_compact {
+        // The cleaner does not go beyond the last stable offset.
+        if !self.rules.may_compact || head.unstable {
             return Err(Stop::Differs(words::lacking(lacks, &head.batch, next.map(|head| &head.batch))));
         }
         self.set_side(lacks, head.batch.header.base_offset)?;

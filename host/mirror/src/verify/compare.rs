@@ -52,6 +52,8 @@ pub(super) struct Comparison {
     pub(super) digest: Both<Digest>,
     /// Largest timestamps of some batches: the first, and then each time that twice as many were seen.
     pub(super) times: Vec<i64>,
+    /// The leader epoch of the last batch that both sides have; -1 = none.
+    pub(super) last_epoch: i32,
 }
 
 impl Comparison {
@@ -62,6 +64,7 @@ impl Comparison {
             count: Both::default(),
             digest: Both::default(),
             times: Vec::new(),
+            last_epoch: -1,
         }
     }
 
@@ -112,6 +115,7 @@ impl Comparison {
         self.compaction.supersede(full)?;
         self.compaction.holds(Side::Source, header);
         self.compaction.holds(Side::Target, header);
+        self.last_epoch = header.leader_epoch;
         Ok(())
     }
 

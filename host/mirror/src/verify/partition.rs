@@ -136,7 +136,7 @@ struct Work<'a> {
     aborted: Option<Difference>,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
     fn rules(&self, from: i64) -> Rules {
         let options = &self.shared.options;
         Rules {
@@ -147,9 +147,33 @@ impl Work<'_> {
         }
     }
 
+    /// What an earlier run came to, unless a log was cut below it since.
+    async fn saved(&mut self) -> Option<&'a Saved> {
+        let saved = self.job.saved.as_ref()?;
+        if saved.count.batches > 0 && !self.still_holds(saved).await {
+            let at = saved.at;
+            self.report.notes.push(format!(
+                "an earlier run had come to offset {at}; a log may have been cut below it since, so all is compared anew"
+            ));
+            return None;
+        }
+        Some(saved)
+    }
+
+    /// True if both leaders tell that the epoch of the last batch compared still goes on up to there (KIP-320).
+    async fn still_holds(&self, saved: &Saved) -> bool {
+        for log in [&self.pair.logs.source, &self.pair.logs.target] {
+            let told = log.cluster.epoch_end(&log.partition, saved.last_epoch).await;
+            if !told.is_ok_and(|told| told.epoch == saved.last_epoch && told.end >= saved.at) {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Everything in the range, from where an earlier run came to.
     async fn whole(&mut self) -> Walked {
-        let saved = self.job.saved.as_ref();
+        let saved = self.saved().await;
         self.range = saved.map_or(self.range, |saved| saved.range);
         let mut comparison = Comparison::new(self.rules(self.range.from));
         let mut aborted = Aborted::default();

@@ -56,6 +56,8 @@ pub(super) struct Entry {
 pub(super) struct Saved {
     pub(super) range: Range,
     pub(super) at: i64,
+    /// The leader epoch of the last batch below `at`; -1 = none.
+    pub(super) last_epoch: i32,
     pub(super) digest: Digest,
     pub(super) count: Count,
     times: Vec<i64>,
@@ -69,6 +71,7 @@ impl Saved {
         comparison.is_equal().then(|| Self {
             range,
             at,
+            last_epoch: comparison.last_epoch,
             digest: comparison.digest.source,
             count: comparison.count.source,
             times: comparison.times.clone(),
@@ -82,6 +85,7 @@ impl Saved {
         comparison.digest = Both { source: self.digest, target: self.digest };
         comparison.count = Both { source: self.count, target: self.count };
         comparison.times.clone_from(&self.times);
+        comparison.last_epoch = self.last_epoch;
         let transactions = self.transactions.clone();
         comparison.compaction.open = Both { source: transactions.clone(), target: transactions };
     }
