@@ -1,6 +1,6 @@
 //! What is copied once is the source's.
 
-use super::pair::{Pair, Step, alter, delete_records, once, only, produce, states, status, write};
+use super::pair::{EXACT, Pair, Step, alter, delete_records, once, only, produce, states, status, write};
 use anyhow::{Context, ensure};
 use verbatim_mirror::cluster::ClusterConfig;
 use verbatim_mirror::mirror::state::State;
@@ -8,8 +8,6 @@ use verbatim_mirror::mirror::{MirrorConfig, MirrorError};
 use verbatim_tests::host::free_address;
 use verbatim_wire::messages::DescribeConfigsRequest;
 use verbatim_wire::messages::describe_configs_request::DescribeConfigsResource;
-
-const EXACT: &[(&str, &str)] = &[("produce.at.offset", "true")];
 
 #[test]
 fn a_normal_topic_is_copied_once_and_byte_for_byte() -> anyhow::Result<()> {

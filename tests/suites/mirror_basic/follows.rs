@@ -1,18 +1,14 @@
-//! A mirror that runs on follows what happens to the source, and survives what happens to itself and the destination.
+//! A mirror that runs on follows what happens to the source.
 
 use super::copies::own_settings;
-use super::pair::{Pair, Running, Step, alter, delete_records, name, produce, states, status, write};
+use super::pair::{EXACT, Pair, Running, Step, alter, delete_records, name, produce, states, write};
 use anyhow::{Context, ensure};
-use std::time::Duration;
+use verbatim_mirror::mirror::OnDivergence;
 use verbatim_mirror::mirror::state::State;
-use verbatim_mirror::mirror::{Mirror, MirrorConfig, OnDivergence};
 use verbatim_tests::client::Client;
-use verbatim_tests::random::Random;
 use verbatim_tests::segments;
 use verbatim_wire::messages::CreatePartitionsRequest;
 use verbatim_wire::messages::create_partitions_request::CreatePartitionsTopic;
-
-const EXACT: &[(&str, &str)] = &[("produce.at.offset", "true")];
 
 #[test]
 fn data_starts_partitions_settings_and_topics_are_followed() -> anyhow::Result<()> {
@@ -137,50 +133,6 @@ pub(super) fn rewind(pair: &Pair, topic: &str) -> anyhow::Result<()> {
         ..Step::default()
     };
     write(&pair.source, (topic, 0), &step)
-}
-
-#[test]
-fn a_mirror_and_a_destination_that_are_killed_leave_no_trace() -> anyhow::Result<()> {
-    let mut random = Random::announced("a_mirror_and_a_destination_that_are_killed_leave_no_trace")?;
-    let rounds = if verbatim_tests::soak() { 40 } else { 4 };
-    let pair = Pair::new()?;
-    pair.source.create_topic("killed", 4, &[])?;
-    let config = pair.config(&["killed"])?;
-    let Pair { from, to: (home, mut host), source, copy } = pair;
-    drop(copy);
-    for round in 0..rounds {
-        let runtime = tokio::runtime::Runtime::new()?;
-        let mirror = runtime.block_on(async { Mirror::start(config.clone()) });
-        for partition in 0..4 {
-            produce(&source, ("killed", partition), 25)?;
-        }
-        std::thread::sleep(random.millis(0, 60));
-        if round % 2 == 0 {
-            // All of the mirror's tasks end wherever they are.
-            runtime.shutdown_timeout(Duration::ZERO);
-            drop(mirror);
-        } else {
-            host.kill()?;
-            host = home.start()?;
-            // It goes on by itself.
-            let end = i64::from(round + 1) * 75;
-            verbatim_tests::wait_for("the end of the copy", super::pair::PATIENCE, || {
-                let snapshot = mirror.snapshot();
-                let ends = (0..4)
-                    .all(|one| status(&snapshot, ("killed", one)).is_some_and(|found| found.end == end));
-                Ok(ends.then_some(()))
-            })?;
-            runtime.block_on(mirror.stop());
-        }
-    }
-    let copy = Client::connect(host.address())?;
-    let pair = Pair { from, to: (home, host), source, copy };
-    let snapshot = super::pair::once(MirrorConfig { once: true, ..config })?;
-    assert!(states(&snapshot).iter().all(|(.., state)| *state == State::CaughtUp), "{snapshot:#?}");
-    for partition in 0..4 {
-        pair.check_whole("killed", partition)?;
-    }
-    pair.stop()
 }
 
 #[test]

@@ -22,6 +22,9 @@ use verbatim_wire::tag::{EpochEntry, Marked, RequestTag};
 /// How long a mirror may take for anything.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The property that makes a topic exact.
+pub(super) const EXACT: &[(&str, &str)] = &[("produce.at.offset", "true")];
+
 /// A source and a destination.
 pub(super) struct Pair {
     pub(super) from: (Home, Host),

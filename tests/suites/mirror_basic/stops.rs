@@ -1,15 +1,15 @@
 //! Where a mirror must not go on: it stops that partition in a state that says why, writes nothing, and goes on with others.
 
 use super::follows::{rewind, rewound_source};
-use super::pair::{Pair, Running, Step, alter, delete_records, delete_topic, only, produce, states, write};
+use super::pair::{
+    EXACT, Pair, Running, Step, alter, delete_records, delete_topic, only, produce, states, write,
+};
 use anyhow::Context;
 use verbatim_mirror::cluster::ClusterConfig;
 use verbatim_mirror::mirror::OnDataLost;
 use verbatim_mirror::mirror::state::{PartitionStatus, State};
 use verbatim_tests::kafka::Kafka;
 use verbatim_tests::segments;
-
-const EXACT: &[(&str, &str)] = &[("produce.at.offset", "true")];
 
 /// The state is this one, its reason has these words, and there is a remedy.
 fn stopped(found: &PartitionStatus, state: State, words: &[&str]) {
