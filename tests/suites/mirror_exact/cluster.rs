@@ -2,11 +2,14 @@
 //! was copied.
 
 use super::compare::{PATIENCE, Side, config, differences, once, same_files};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use std::path::PathBuf;
 use tokio::runtime::Runtime;
+use tokio::time::timeout;
+use verbatim_mirror::cluster::{Cluster, ClusterConfig, Partition};
 use verbatim_mirror::mirror::state::{PartitionStatus, State};
 use verbatim_mirror::mirror::{Mirror, MirrorConfig, OnDivergence};
+use verbatim_mirror::reader::{Position, ReadErrorKind, Reader, ReaderConfig, Seek};
 use verbatim_tests::answers::{Answers, leader};
 use verbatim_tests::host::{Home, Host};
 use verbatim_tests::kafka::maker::Maker;
@@ -87,24 +90,55 @@ impl Pair {
         self.maker.run("write unclean 0 2 4 10 client.id=alone")?;
         let mirror = self.start(config(&self.kafka, &self.host, &["unclean"])?);
         self.caught_up(&mirror, name)?;
-        self.runtime.block_on(mirror.stop());
+        let addresses = self.kafka.addresses();
+        let (_, before) = leader(&addresses, name)?;
+        let copied = segments::log_bytes(&self.home.data(), name.0, 0)?;
         self.kafka.kill(2)?;
         self.kafka.start_again(3)?;
-        let addresses = self.kafka.addresses();
-        verbatim_tests::wait_for("leader", PATIENCE, || {
-            Ok(leader(&addresses, name).is_ok_and(|(_, epoch)| epoch > 0).then_some(()))
-        })?;
-        self.maker.run("write unclean 0 3 2 10 client.id=after")?;
-
-        let status = only(once(config(&self.kafka, &self.host, &["unclean"])?)?)?;
-        let reason = status.reason.as_deref().unwrap_or_default();
+        let stopped = verbatim_tests::wait_for("state that stays", PATIENCE, || {
+            let status = mirror.snapshot().partitions.into_iter().next();
+            Ok(status.filter(|status| status.state.is_stopped()))
+        });
+        let status = stopped.with_context(|| format!("{:#?}", mirror.snapshot()))?;
         ensure!(status.state == State::SourceTruncated && status.end == 80, "{status:#?}");
-        ensure!(reason.contains("40"), "the first truncated offset is 40: {reason}");
-        let follow = OnDivergence::Follow;
+        let expected = format!(
+            "the source was truncated: the first truncated offset is 40, the copy goes on to 80 under leader epoch \
+             {before}, the source's epoch up to there is {before} and ends at 40"
+        );
+        ensure!(status.reason.as_deref() == Some(&expected), "not {expected:?}: {status:#?}");
+        self.runtime.block_on(mirror.stop());
+        ensure!(segments::log_bytes(&self.home.data(), name.0, 0)? == copied, "the copy has changed");
+
+        self.maker.run("write unclean 0 3 2 10 client.id=after")?;
+        self.a_reader_is_told(name, Position::new(80, Some(before)))?;
         let config = config(&self.kafka, &self.host, &["unclean"])?;
+        let follow = OnDivergence::Follow;
         let status = only(once(MirrorConfig { on_divergence: follow, ..config })?)?;
         ensure!(status.state == State::CaughtUp && status.end == 60, "{status:#?}");
         self.same(name)
+    }
+
+    /// One that had read to the end before the election hears of it from Kafka, and goes on where the log is another.
+    fn a_reader_is_told(&self, (topic, index): (&str, i32), stored: Position) -> anyhow::Result<()> {
+        let cluster = Cluster::new(ClusterConfig::new(self.kafka.bootstrap().split(',')));
+        let partition = Partition { topic: topic.to_owned(), index };
+        self.runtime.block_on(async {
+            let mut reader = Reader::new(cluster, ReaderConfig::default());
+            reader.assign(&partition, Seek::To(stored));
+            let told = timeout(PATIENCE, reader.next()).await?;
+            let error = told.err().context("a record, though the log was truncated")?;
+            let first = Position::new(40, stored.leader_epoch);
+            let ReadErrorKind::TruncatedPartition { position, first_truncated } = error.kind else {
+                bail!("{error}")
+            };
+            ensure!((position, first_truncated) == (stored, Some(first)), "{position}, {first_truncated:?}");
+            reader.seek(&partition, Seek::To(first));
+            for offset in 40..60 {
+                let record = timeout(PATIENCE, reader.next()).await??;
+                ensure!(record.offset == offset && record.leader_epoch > stored.leader_epoch, "{record:?}");
+            }
+            Ok(())
+        })
     }
 
     fn start(&self, config: MirrorConfig) -> Mirror {
@@ -125,8 +159,8 @@ impl Pair {
     /// The copy's files are the leader's, and it answers as the leader does.
     fn same(&self, name: (&str, i32)) -> anyhow::Result<()> {
         let data = self.leaders_data(name)?;
-        ensure!(same_files(&data, &self.home, name)? > 0, "nothing was copied");
         let side = Side { addresses: self.kafka.addresses(), data: &data };
+        same_files(&side, &self.home, name)?;
         let found = differences(&side, &self.host, name, true)?;
         let source = segments::headers(&segments::log_bytes(&data, name.0, u32::try_from(name.1)?)?)?;
         let (first, last) = (source.first().context("empty")?, source.last().context("empty")?);
