@@ -2,9 +2,10 @@
 //! about them.
 
 use crate::answers::{Answers, times_of};
+use crate::kafka::premise::Files;
 use crate::kafka::sources::{EveryKind, SourcePartition, partitions};
 use crate::segments;
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use bytes::Bytes;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,30 +84,23 @@ impl Capture {
         self.answers.listed.iter().map(|listed| listed.time).filter(|time| *time >= 0).collect()
     }
 
+    /// The same as the files it was made of.
+    pub fn files(&self) -> Files {
+        Files {
+            partition: self.partition,
+            log: self.log.clone(),
+            epochs: self.epochs.clone(),
+            start: self.answers.earliest.offset,
+        }
+    }
+
     fn load(partition: SourcePartition) -> anyhow::Result<Self> {
         let folder = folder(partition);
         let log = fs::read(folder.join("log"))?.into();
-        let epochs = epochs_of(&fs::read_to_string(folder.join("leader-epoch-checkpoint"))?)?;
+        let epochs = segments::leader_epochs(&folder)?;
         let answers = serde_json::from_str(&fs::read_to_string(folder.join("answers.json"))?)?;
         Ok(Self { partition, log, epochs, answers })
     }
-}
-
-/// The entries of a `leader-epoch-checkpoint`: version 0, their number, and a line of epoch and first offset for each.
-///
-/// # Errors
-/// If it is something else.
-pub fn epochs_of(checkpoint: &str) -> anyhow::Result<Vec<EpochEntry>> {
-    let mut lines = checkpoint.lines();
-    ensure!(lines.next() == Some("0"), "not version 0");
-    let count: usize = lines.next().context("no count")?.parse()?;
-    let entry = |line: &str| {
-        let (epoch, start) = line.split_once(' ').with_context(|| format!("no entry: {line}"))?;
-        Ok(EpochEntry { epoch: epoch.parse()?, start: start.parse()? })
-    };
-    let entries = lines.map(entry).collect::<anyhow::Result<Vec<_>>>()?;
-    ensure!(entries.len() == count, "{} entries, not {count}", entries.len());
-    Ok(entries)
 }
 
 fn kept() -> impl Iterator<Item = SourcePartition> {

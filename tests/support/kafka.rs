@@ -1,6 +1,7 @@
 //! Apache Kafka itself: one broker or several in KRaft mode, on loopback, with their data in a temporary folder.
 
 pub mod maker;
+pub mod premise;
 pub mod sources;
 
 use crate::host::free_address;

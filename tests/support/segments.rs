@@ -1,9 +1,10 @@
 //! Looks into the segment files of a partition, Kafka's or ours: both lie in `<data>/.../<topic>-<partition>`.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use verbatim_batch::{Batch, FramesEnd, Header, frames};
+use verbatim_wire::tag::EpochEntry;
 
 /// The folder of a partition.
 ///
@@ -49,8 +50,48 @@ pub fn headers(bytes: &[u8]) -> anyhow::Result<Vec<Header>> {
         let batch = Batch::parse(frame.bytes()).map_err(|error| anyhow::anyhow!("{error}"))?;
         headers.push(*batch.header());
     }
-    anyhow::ensure!(run.end() == Some(FramesEnd::Complete), "the run ends with {:?}", run.end());
+    ensure!(run.end() == Some(FramesEnd::Complete), "the run ends with {:?}", run.end());
     Ok(headers)
+}
+
+/// The entries of the `leader-epoch-checkpoint` in a folder of Kafka's: version 0, their number, and a line of epoch and first
+/// offset for each.
+///
+/// # Errors
+/// If it is something else.
+pub fn leader_epochs(folder: &Path) -> anyhow::Result<Vec<EpochEntry>> {
+    let entry = |line: &str| {
+        let (epoch, start) = line.split_once(' ').with_context(|| format!("no entry: {line}"))?;
+        Ok(EpochEntry { epoch: epoch.parse()?, start: start.parse()? })
+    };
+    checkpoint(&folder.join("leader-epoch-checkpoint"))?.iter().map(|line| entry(line)).collect()
+}
+
+/// The log start offset of a partition that was stopped in good order: as `log-start-offset-checkpoint` in Kafka's data folder
+/// has it, or where it is not, the first segment's base offset.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn log_start(data: &Path, topic: &str, partition: u32) -> anyhow::Result<i64> {
+    let prefix = format!("{topic} {partition} ");
+    let noted = checkpoint(&data.join("log-start-offset-checkpoint"))?;
+    if let Some(start) = noted.iter().find_map(|line| line.strip_prefix(&prefix)) {
+        return Ok(start.parse()?);
+    }
+    let files = log_files(data, topic, partition)?;
+    let name = files.first().and_then(|path| path.file_stem()?.to_str()).context("no segment")?;
+    Ok(name.parse()?)
+}
+
+/// The entries of a checkpoint file of Kafka's, a line for each: they come after the version, 0, and their number.
+fn checkpoint(file: &Path) -> anyhow::Result<Vec<String>> {
+    let content = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let mut lines = content.lines();
+    ensure!(lines.next() == Some("0"), "not version 0: {}", file.display());
+    let count: usize = lines.next().context("no count")?.parse()?;
+    let entries: Vec<String> = lines.map(ToOwned::to_owned).collect();
+    ensure!(entries.len() == count, "{} entries, not {count}: {}", entries.len(), file.display());
+    Ok(entries)
 }
 
 fn find_folder(within: &Path, name: &str) -> anyhow::Result<Option<PathBuf>> {

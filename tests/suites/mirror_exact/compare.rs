@@ -12,9 +12,11 @@ use verbatim_batch::Header;
 use verbatim_mirror::cluster::ClusterConfig;
 use verbatim_mirror::mirror::state::PartitionStatus;
 use verbatim_mirror::mirror::{Mirror, MirrorConfig};
-use verbatim_tests::answers::{Answers, times_of};
+use verbatim_tests::answers::{Answers, leader, times_of};
+use verbatim_tests::client::Client;
 use verbatim_tests::host::{Home, Host};
 use verbatim_tests::kafka::Kafka;
+use verbatim_tests::kafka::premise::WITHOUT_DATA;
 use verbatim_tests::{announce, segments};
 
 /// How long a mirror may take for anything.
@@ -47,19 +49,24 @@ pub(super) struct Side<'a> {
     pub(super) data: &'a Path,
 }
 
-/// The segment files of source and copy, concatenated, are the same from the copy's first batch on; prints the digests of
-/// both. Returns how many bytes there are.
-pub(super) fn same_files(source: &Path, home: &Home, (topic, index): (&str, i32)) -> anyhow::Result<usize> {
-    let number = u32::try_from(index)?;
-    let source = segments::log_bytes(source, topic, number)?;
+/// The segment files of source and copy, concatenated, are the same from the batch on that holds the source's log start; prints
+/// the digests of both. There is something in them, but where all is deleted or nothing was written.
+pub(super) fn same_files(source: &Side<'_>, home: &Home, name: (&str, i32)) -> anyhow::Result<()> {
+    let ((topic, index), number) = (name, u32::try_from(name.1)?);
+    let (leader, _) = leader(&source.addresses, name)?;
+    let (start, _) = Client::connect(leader)?.earliest(name)?;
+    let source = segments::log_bytes(source.data, topic, number)?;
+    let source = from_offset(&source, start)?;
     let copy = segments::log_bytes(&home.data(), topic, number)?;
-    // A mirror reads from the source's log start on, and so from the batch that holds it.
-    let first = segments::headers(&copy)?.first().map(|header| header.base_offset);
-    let source = from_offset(&source, first.unwrap_or(i64::MAX))?;
     let (ours, theirs) = (digest(source), digest(&copy));
-    announce(&format!("{topic}-{index}: {} bytes, SHA-256 source {ours}, copy {theirs}", copy.len()));
+    announce(&format!(
+        "{topic}-{index} from {start}: SHA-256 source {ours} ({} bytes), copy {theirs} ({} bytes)",
+        source.len(),
+        copy.len()
+    ));
     ensure!(source == copy, "{topic}-{index}: source {} bytes, copy {} bytes", source.len(), copy.len());
-    Ok(copy.len())
+    ensure!(source.is_empty() == WITHOUT_DATA.contains(&topic), "{topic}-{index}: {} bytes", source.len());
+    Ok(())
 }
 
 /// A log's bytes from the first batch on that ends above this offset.

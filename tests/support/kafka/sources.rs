@@ -4,6 +4,7 @@
 //! without data. Cleaning and retention run while it is made, and are off when it is handed over: its files stay as they are.
 
 use super::maker::Maker;
+use super::premise::{self, Files};
 use super::{Kafka, LIVELY};
 use crate::client::Client;
 use crate::segments;
@@ -106,14 +107,15 @@ const ROUND: &str = "
 ";
 
 impl EveryKind {
-    /// Starts a broker and fills it. Takes half a minute. `None` without Kafka.
+    /// Starts a broker, fills it, and makes sure that it holds what it should. Takes half a minute. `None` without Kafka.
     ///
     /// # Errors
     /// With the broker's log, if something does not go as it should.
     pub fn make(seed: u64) -> anyhow::Result<Option<Self>> {
         let Some(mut kafka) = Kafka::start_with(1, LIVELY)? else { return Ok(None) };
         let Some(mut maker) = Maker::start(&kafka.bootstrap(), seed)? else { return Ok(None) };
-        match fill(&mut kafka, &mut maker) {
+        let made = fill(&mut kafka, &mut maker).and_then(|()| premise::check(&files(&kafka)?));
+        match made {
             Ok(()) => Ok(Some(Self { kafka, maker })),
             Err(error) => Err(error.context(kafka.log())),
         }
@@ -130,7 +132,22 @@ fn fill(kafka: &mut Kafka, maker: &mut Maker) -> anyhow::Result<()> {
         kafka.stop(1)?;
         kafka.start_again(1)?;
     }
-    Ok(())
+    // A broker that answers has not taken up its partitions yet.
+    crate::wait_for("last leader epoch", PATIENCE, || {
+        let are_led = files(kafka)?.iter().map(premise::is_led_anew).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(are_led.iter().all(|is_led| *is_led).then_some(()))
+    })
+}
+
+/// What lies in the folders of the broker's partitions.
+fn files(kafka: &Kafka) -> anyhow::Result<Vec<Files>> {
+    let of = |partition: SourcePartition| {
+        let (data, topic, index) = (kafka.data(), partition.topic, u32::try_from(partition.index)?);
+        let epochs = segments::leader_epochs(&segments::folder(&data, topic, index)?)?;
+        let log = segments::log_bytes(&data, topic, index)?.into();
+        Ok(Files { partition, log, epochs, start: segments::log_start(&data, topic, index)? })
+    };
+    partitions().into_iter().map(of).collect()
 }
 
 fn write_round(maker: &mut Maker, round: usize) -> anyhow::Result<()> {
