@@ -14,3 +14,8 @@ pub mod verify;
 
 #[cfg(test)]
 mod testing;
+
+/// Compiles the example there.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/READER.md")]
+struct ReaderDocument;
