@@ -42,9 +42,10 @@ impl Aborted {
     ) -> Option<Difference> {
         let of = |side: Side| {
             let began_before = |transaction: &AbortedTransaction| {
+                let before = if compacted == Some(side) { transaction.first } else { range.from };
                 let other = self.alone.of(side.other()).iter();
                 other
-                    .take_while(|one| one.first < range.from)
+                    .take_while(|one| one.first < before)
                     .any(|one| one.producer_id == transaction.producer_id)
             };
             let excused = compacted == Some(side.other());
@@ -81,6 +82,12 @@ mod tests {
         assert_eq!(offset(&aborted, 100, None), Some(30));
         assert_eq!(offset(&aborted, 100, Some(Side::Target)), Some(30));
         assert_eq!(offset(&aborted, 100, Some(Side::Source)), None);
+        let mut cut = Aborted::default();
+        cut.list(Side::Source, one(20, 1));
+        cut.list(Side::Target, one(22, 1));
+        assert_eq!(offset(&cut, 100, None), Some(20));
+        assert_eq!(offset(&cut, 100, Some(Side::Target)), None, "its first batch is compacted away");
+        assert_eq!(offset(&cut, 100, Some(Side::Source)), Some(20));
         assert_eq!(offset(&aborted, 30, None), None, "it may not have ended on the other side");
         aborted.list(Side::Source, one(3, 2));
         assert_eq!(offset(&aborted, 100, None), None, "it began below the range");

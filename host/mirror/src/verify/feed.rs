@@ -1,6 +1,6 @@
 //! One side's batches, fetched ahead by a task of their own.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,11 +134,12 @@ impl Feed for LogFeed {
 struct Transactions {
     /// Listed, and not come to yet.
     ahead: BTreeSet<AbortedTransaction>,
-    /// Producers whose aborted transaction the walk is in.
-    within: HashSet<i64>,
-    /// Those that the walk came to, once each.
+    /// Producers whose aborted transaction the walk is in, and where it began while the walk came to none of its data.
+    within: HashMap<i64, Option<i64>>,
+    /// Those whose data the walk came to, once each, from the first batch on that is left. Kafka goes on to list those of
+    /// which the cleaner left nothing but the marker; who copies what is left cannot know of them, and no reader need.
     begun: Vec<AbortedTransaction>,
-    /// The offset up to which `begun` is complete.
+    /// The offset up to which the walk has come.
     upto: Option<i64>,
 }
 
@@ -153,12 +154,18 @@ impl Transactions {
         let last = header.last_offset().unwrap_or(header.base_offset);
         while let Some(one) = self.ahead.first().copied().filter(|one| one.first <= last) {
             self.ahead.remove(&one);
-            self.within.insert(one.producer_id);
-            self.begun.push(one);
+            self.within.insert(one.producer_id, Some(one.first));
         }
         self.upto = last.checked_add(1);
-        let attributes = header.attributes;
-        attributes.is_transactional() && !attributes.is_control() && self.within.contains(&header.producer_id)
+        let (attributes, producer_id) = (header.attributes, header.producer_id);
+        if !attributes.is_transactional() || attributes.is_control() {
+            return false;
+        }
+        let Some(began) = self.within.get_mut(&producer_id) else { return false };
+        if let Some(first) = began.take().map(|first| first.max(header.base_offset)) {
+            self.begun.push(AbortedTransaction { first, producer_id });
+        }
+        true
     }
 
     fn passed(&mut self, header: &Header) {
@@ -220,8 +227,18 @@ mod tests {
         transactions.passed(&header(13, 1, true));
         assert!(!transactions.comes(&header(14, 1, false)), "its next transaction");
         assert!(transactions.comes(&header(15, 3, false)));
-        assert_eq!(transactions.begun, [one(2, 2), one(5, 1), one(13, 3)]);
+        assert_eq!(transactions.begun, [one(10, 1), one(12, 2), one(15, 3)], "from what is left of each");
         assert!(transactions.comes(&header(91, 1, false)));
+    }
+
+    #[test]
+    fn an_aborted_transaction_of_which_only_the_marker_is_left_is_not_told() {
+        let mut transactions = Transactions::default();
+        transactions.list(vec![AbortedTransaction { first: 2, producer_id: 1 }]);
+        assert!(!transactions.comes(&header(5, 1, true)));
+        transactions.passed(&header(5, 1, true));
+        assert!(!transactions.comes(&header(6, 1, false)), "its next transaction");
+        assert_eq!(transactions.begun, []);
     }
 
     #[tokio::test(start_paused = true)]

@@ -109,6 +109,7 @@ pub(super) async fn compare(shared: &Shared, target: &Cluster, job: Job) -> Part
         range: work.range,
         bounds: job.bounds,
         to_the_end: span.to_the_end,
+        may_compact: job.may_compact,
         compacted: work.report.compacted.map(|compacted| compacted.side),
     };
     let facts = match walked {
