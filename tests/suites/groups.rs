@@ -1,7 +1,10 @@
 //! Consumer groups by real clients: members share partitions, offsets outlive the host's end, Kafka's own tool sees and moves
 //! them, and a group goes on at a mirror's destination at the very next record.
 
+#![expect(clippy::indexing_slicing, reason = "a JSON value gives null for what it lacks")]
+
 use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -9,6 +12,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use serde_json::Value;
+use tokio::runtime::Runtime;
+use verbatim_mirror::cluster::{Cluster, ClusterConfig, GroupOffset, Partition};
+use verbatim_tests::client::Client;
+use verbatim_tests::exact::batch;
 use verbatim_tests::host::{Home, Host};
 use verbatim_tests::kafka::Kafka;
 use verbatim_tests::tools::{self, Tool};
@@ -96,12 +103,12 @@ fn read(program: &Tool, bootstrap: &str, group: &str, topic: &str, count: usize)
     Ok(lines.iter().filter_map(|line| line["offset"].as_i64()).collect())
 }
 
-/// Writes records by Kafka's own producer. False if that is not there.
-fn fill(host: &Host, topic: &str, records: usize) -> anyhow::Result<bool> {
-    let Some(producer) = tools::find("kafka-console-producer")? else { return Ok(false) };
-    let lines: String = (0..records).map(|index| format!("value-{index}\n")).collect();
-    producer.succeed_with(&["--bootstrap-server", &host.bootstrap(), "--topic", topic], lines.as_bytes())?;
-    Ok(true)
+/// Writes a batch of so many records.
+fn fill(address: SocketAddr, topic: &str, records: usize) -> anyhow::Result<()> {
+    let values = vec!["value"; records];
+    let answer = Client::connect(address)?.produce((topic, 0), None, &batch(0, 0, &values)?)?;
+    ensure!(answer.error_code == 0, "{answer:?}");
+    Ok(())
 }
 
 #[test]
@@ -131,9 +138,7 @@ fn a_group_goes_on_exactly_after_the_host_was_killed() -> anyhow::Result<()> {
     let home = Home::new()?;
     let mut host = home.start()?;
     host.create_topic("numbers", 1, &[])?;
-    if !fill(&host, "numbers", 20)? {
-        return Ok(());
-    }
+    fill(host.address(), "numbers", 20)?;
     for family in FAMILIES {
         let Some(program) = program(family)? else { continue };
         let group = format!("kill-{family}");
@@ -155,7 +160,7 @@ fn kafkas_own_tool_lists_describes_moves_and_deletes_groups() -> anyhow::Result<
     let home = Home::new()?;
     let host = home.start()?;
     host.create_topic("numbers", 1, &[])?;
-    fill(&host, "numbers", 20)?;
+    fill(host.address(), "numbers", 20)?;
     let bootstrap = host.bootstrap();
     read(&member, &bootstrap, "tooled", "numbers", 7)?;
     let run = |arguments: &[&str]| tool.succeed(&[&["--bootstrap-server", &bootstrap], arguments].concat());
@@ -179,23 +184,13 @@ fn kafkas_own_tool_lists_describes_moves_and_deletes_groups() -> anyhow::Result<
 
 #[test]
 fn a_group_goes_on_at_the_destination_at_the_very_next_record() -> anyhow::Result<()> {
-    let (Some(kafka), Some(producer), Some(topics)) =
-        (Kafka::start()?, tools::find("kafka-console-producer")?, tools::find("kafka-topics")?)
-    else {
-        return Ok(());
-    };
-    let source = kafka.bootstrap();
-    topics.succeed(&[
-        "--bootstrap-server",
-        &source,
-        "--create",
-        "--topic",
-        "numbers",
-        "--partitions",
-        "1",
-    ])?;
-    let lines: String = (0..20).map(|index| format!("value-{index}\n")).collect();
-    producer.succeed_with(&["--bootstrap-server", &source, "--topic", "numbers"], lines.as_bytes())?;
+    let Some(kafka) = Kafka::start()? else { return Ok(()) };
+    let (source, address) = (kafka.bootstrap(), *kafka.addresses().first().context("no broker")?);
+    let client = Client::connect(address)?;
+    client.create_topic("numbers", 1, &[])?;
+    // The broker may not lead it yet.
+    verbatim_tests::wait_for("a leader", PATIENCE, || Ok(client.latest(("numbers", 0)).ok()))?;
+    fill(address, "numbers", 20)?;
     let home = Home::new()?;
     let host = home.start()?;
     for (family, count) in FAMILIES.iter().zip([9, 13, 17]) {
@@ -205,11 +200,98 @@ fn a_group_goes_on_at_the_destination_at_the_very_next_record() -> anyhow::Resul
     }
     let mirrored = ["mirror", "--source", &source, "--topics", "numbers", "--groups", "moves-.*", "--once"];
     host.verbatim(&mirrored, b"")?.success()?;
+    let (mut code, mut differ) = compare(&source, &host, "moves-.*")?;
     for (family, count) in FAMILIES.iter().zip([9_usize, 13, 17]) {
         let Some(program) = program(family)? else { continue };
         let group = format!("moves-{family}");
+        // Those that have moved are further by now, and no others.
+        ensure!(code == i32::from(!differ.is_empty()) && !differ.contains(&group), "{code}: {differ:?}");
+        let before = differ.len();
         let rest = read(&program, &host.bootstrap(), &group, "numbers", 20 - count).context(*family)?;
         ensure!(rest == (0..20).skip(count).collect::<Vec<_>>(), "{family}: {rest:?}");
+        (code, differ) = compare(&source, &host, "moves-.*")?;
+        ensure!(code == 1 && differ.contains(&group) && differ.len() == before + 1, "{code}: {differ:?}");
     }
     host.stop()
+}
+
+/// The exit code of `verbatim verify`, and the groups whose commits differ.
+fn compare(source: &str, target: &Host, groups: &str) -> anyhow::Result<(i32, Vec<String>)> {
+    let sides = ["--source", source, "--target", &target.bootstrap()];
+    let what = ["--topics", "numbers", "--groups", groups, "--output", "json"];
+    let output = target.verbatim(&[&["verify"], &sides[..], &what].concat(), b"")?;
+    let report: Value = serde_json::from_str(&output.stdout).with_context(|| output.to_string())?;
+    let compared = report["groups"].as_array().context("no groups")?;
+    ensure!(!compared.is_empty() && report["partitions"][0]["verdict"] == "identical", "{report}");
+    let differ = compared.iter().filter(|one| one["verdict"] != "identical");
+    let differ = differ.map(|one| one["group"].as_str().unwrap_or_default().to_owned()).collect();
+    Ok((output.status.code().context("no exit code")?, differ))
+}
+
+#[test]
+fn offsets_come_once_their_data_is_there_and_nobody_reads_at_the_destination() -> anyhow::Result<()> {
+    let Some(program) = program("librdkafka")? else { return Ok(()) };
+    let homes = (Home::new()?, Home::new()?);
+    let (source, host) = (homes.0.start()?, homes.1.start()?);
+    source.create_topic("numbers", 1, &[])?;
+    fill(source.address(), "numbers", 20)?;
+    commit(&source, "ahead", 25)?;
+    let first = commit(&source, "live", 9)?;
+    let told = carry(&source, &host)?;
+    ensure!(told["ahead"]["offset"] == -1, "{told}");
+    let reason = told["ahead"]["reason"].as_str().unwrap_or_default();
+    ensure!(reason.contains("the copy ends before it, at 20"), "{told}");
+    ensure!(committed(&host, "ahead")?.is_empty() && committed(&host, "live")? == [first.clone()], "{told}");
+    ensure!(told["live"]["offset"] == 9 && told["live"]["reason"].is_null(), "{told}");
+
+    fill(source.address(), "numbers", 10)?;
+    commit(&source, "live", 13)?;
+    let mut member = Member::start(&program, &host.bootstrap(), "live", "numbers")?;
+    verbatim_tests::wait_for("assignment", PATIENCE, || {
+        member.look();
+        Ok((member.partitions == [0]).then_some(()))
+    })?;
+    let told = carry(&source, &host)?;
+    let reason = told["live"]["reason"].as_str().unwrap_or_default();
+    ensure!(told["live"]["offset"] == 9 && reason.contains("has members"), "{told}");
+    ensure!(committed(&host, "live")? == [first], "{told}");
+    ensure!(told["ahead"]["offset"] == 25 && told["ahead"]["reason"].is_null(), "{told}");
+    ensure!(committed(&host, "ahead")? == committed(&source, "ahead")?, "{told}");
+    drop(member);
+    host.stop()?;
+    source.stop()
+}
+
+/// Mirrors once; what the mirror told of each group at the end.
+fn carry(source: &Host, target: &Host) -> anyhow::Result<Value> {
+    let (source, what) = (source.bootstrap(), ["--topics", "numbers", "--groups", "ahead,live"]);
+    let arguments = [&["mirror", "--once", "--output", "json", "--source", &source], &what[..]].concat();
+    let told = target.verbatim(&arguments, b"")?.success()?;
+    let last: Value = serde_json::from_str(told.lines().last().context("no line")?)?;
+    ensure!(last["event"] == "final", "{last}");
+    let groups = last["groups"].as_array().context("no groups")?;
+    Ok(groups.iter().map(|one| (one["group"].as_str().unwrap_or_default(), one.clone())).collect())
+}
+
+/// Commits for a group that has no members.
+fn commit(host: &Host, group: &str, offset: i64) -> anyhow::Result<GroupOffset> {
+    let partition = Partition { topic: "numbers".to_owned(), index: 0 };
+    let committed = GroupOffset { partition, offset, leader_epoch: 0, metadata: "by hand".to_owned() };
+    let cluster = Cluster::new(ClusterConfig::new([host.bootstrap()]));
+    let codes = Runtime::new()?.block_on(async {
+        let node = cluster.coordinator(group).await?;
+        cluster.commit_group_offsets(node, group, std::slice::from_ref(&committed)).await
+    })?;
+    ensure!(codes == [0], "{codes:?}");
+    Ok(committed)
+}
+
+/// What a group has committed.
+fn committed(host: &Host, group: &str) -> anyhow::Result<Vec<GroupOffset>> {
+    let cluster = Cluster::new(ClusterConfig::new([host.bootstrap()]));
+    let offsets = Runtime::new()?.block_on(async {
+        let node = cluster.coordinator(group).await?;
+        cluster.group_offsets(node, group).await
+    })?;
+    Ok(offsets)
 }
