@@ -95,6 +95,14 @@ fn a_wrong_call_is_2_and_says_what_is_wrong() {
             vec!["serve", "--data", data, "--in-flight-requests-per-connection-max", "18446744073709551615"],
             "--in-flight-requests-per-connection-max must be at most 65536",
         ),
+        (
+            vec!["serve", "--data", data, "--group-session-ms-max", "5000"],
+            "--group-session-ms-max must be at least group-session-ms-min, 6000, group-session-ms-max=`5000`",
+        ),
+        (
+            vec!["serve", "--data", data, "--group-offset-metadata-bytes-max", "40000"],
+            "--group-offset-metadata-bytes-max must be at most 32767",
+        ),
         (vec!["serve", "--config-file", file], "lisen"),
         (vec!["topic", "create", "t", "--config", "novalue"], "KEY=VALUE"),
         (vec!["nothing"], "nothing"),
@@ -104,6 +112,26 @@ fn a_wrong_call_is_2_and_says_what_is_wrong() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
         assert!(told.contains(part), "{arguments:?}: {told}");
     }
+}
+
+#[test]
+fn a_verifier_is_told_by_flags_the_environment_and_its_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("verify.toml");
+    std::fs::write(&file, "[verify]\nsource = 's:1'\ntarget = 'file'\ntopics = ['a)(b']\n").unwrap();
+    let told = |environment: &[(&str, &str)], flags: &[&str]| {
+        let mut command = verbatim();
+        command.args(["verify", "--config-file"]).arg(&file).args(flags);
+        let output = command.envs(environment.iter().copied()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    let target = ("VERBATIM_VERIFY_TARGET", "environment");
+    assert!(told(&[], &[]).contains("verify: target must be HOST:PORT"), "the file's");
+    assert!(told(&[target], &[]).contains("target=`environment`"), "the environment's");
+    assert!(told(&[target], &["--target", "flag"]).contains("target=`flag`"), "the flag's");
+    let topics = told(&[], &["--target", "t:1"]);
+    assert!(topics.contains("verify: topics must be a regular expression (unopened group), topics=`a)(b`"));
 }
 
 #[test]
@@ -121,6 +149,12 @@ fn a_0_with_which_no_host_can_run_is_2_and_names_the_flag() {
         "handshake-ms-max",
         "idle-ms-max",
         "stall-ms-max",
+        "group-offsets-retention-ms",
+        "groups-max",
+        "group-members-max",
+        "group-session-ms-min",
+        "group-members-bytes-max",
+        "group-offsets-bytes-max",
     ] {
         let output = run(&["serve", "--data", data.to_str().unwrap(), &format!("--{flag}"), "0"]);
         let told = text(&output.stderr);

@@ -11,9 +11,14 @@ use std::time::Duration;
 use verbatim_batch::{HEADER_LEN, place, reseal};
 use verbatim_tests::client::Client;
 use verbatim_tests::exact::batch;
-use verbatim_tests::host::free_address;
+use verbatim_tests::host::{Host, free_address};
 use verbatim_tests::kafka::Kafka;
 use verbatim_tests::programs;
+use verbatim_wire::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use verbatim_wire::messages::{GroupId, OffsetCommitRequest, TopicName};
+use verbatim_wire::protocol::StrBytes;
 
 use pair::{Pair, full, rewritten, whole};
 
@@ -109,7 +114,7 @@ fn a_copy_that_is_behind_or_not_there_is_called_so() -> anyhow::Result<()> {
     pair.topic("behind", &[], &log, but_the_last)?;
     pair.topic("fresh", &[], &log, &[])?;
     pair.source.create_topic("missing", 2, &[])?;
-    let (code, report) = pair.verify(&["--topics", "behind|fresh", "missing"])?;
+    let (code, report) = pair.verify(&["--topics", "behind|fresh,missing"])?;
     assert_eq!(code, 1, "{report}");
     let verdicts = |report: &Value| -> Vec<(Value, Value)> {
         let partitions = report["partitions"].as_array().cloned().unwrap_or_default();
@@ -124,6 +129,58 @@ fn a_copy_that_is_behind_or_not_there_is_called_so() -> anyhow::Result<()> {
     let (code, report) = pair.verify(&["--topics", "behind", "--to-offset", "13"])?;
     assert_eq!((code, verdicts(&report)), (0, vec![told("identical", 0)]), "{report}");
     pair.stop()
+}
+
+#[test]
+fn committed_offsets_are_equal_or_named_with_both_sides() -> anyhow::Result<()> {
+    let pair = Pair::start()?;
+    pair.topic("read", &[], &full()?, &full()?)?;
+    for host in [&pair.source, &pair.target] {
+        commit(host, "same", "read", (13, 2))?;
+        commit(host, "moved", "read", (9, 1))?;
+    }
+    let asked = ["--topics", "read", "--groups", "same,moved"];
+    let (code, report) = pair.verify(&asked)?;
+    assert_eq!(code, 0, "{report}");
+    assert_eq!(report["groups"].as_array().map(Vec::len), Some(2), "{report}");
+
+    commit(&pair.target, "moved", "read", (12, 2))?;
+    let (code, report) = pair.verify(&asked)?;
+    assert_eq!(code, 1, "{report}");
+    let groups = report["groups"].as_array().context("no groups")?;
+    let differing: Vec<&Value> = groups.iter().filter(|one| one["verdict"] != "identical").collect();
+    let [moved] = differing[..] else { anyhow::bail!("{report}") };
+    assert_eq!(
+        (&moved["group"], &moved["topic"], &moved["partition"], &moved["verdict"]),
+        (&json!("moved"), &json!("read"), &json!(0), &json!("diverged"))
+    );
+    let of = |offset: i64, leader_epoch: i32| json!({"offset": offset, "leader_epoch": leader_epoch, "metadata": ""});
+    assert_eq!(moved["committed"], json!({"source": of(9, 1), "target": of(12, 2)}));
+    // A group that is not asked for is not looked at.
+    let (code, report) = pair.verify(&["--topics", "read", "--groups", "same"])?;
+    assert_eq!((code, report["groups"].as_array().map(Vec::len)), (0, Some(1)), "{report}");
+    pair.stop()
+}
+
+/// Commits an offset and leader epoch for partition 0, as one who is no member.
+fn commit(host: &Host, group: &str, topic: &str, (offset, epoch): (i64, i32)) -> anyhow::Result<()> {
+    let text = |text: &str| StrBytes::from_string(text.to_owned());
+    let partition = OffsetCommitRequestPartition::default()
+        .with_committed_offset(offset)
+        .with_committed_leader_epoch(epoch)
+        .with_committed_metadata(Some(text("")));
+    let topic = OffsetCommitRequestTopic::default()
+        .with_name(TopicName(text(topic)))
+        .with_partitions(vec![partition]);
+    let request = OffsetCommitRequest::default()
+        .with_group_id(GroupId(text(group)))
+        .with_generation_id_or_member_epoch(-1)
+        .with_topics(vec![topic]);
+    let answer = Client::connect(host.address())?.call(&request)?;
+    let codes: Vec<i16> =
+        answer.topics.iter().flat_map(|topic| &topic.partitions).map(|one| one.error_code).collect();
+    ensure!(codes == [0], "{answer:?}");
+    Ok(())
 }
 
 #[test]
@@ -227,7 +284,7 @@ fn a_wrong_call_and_a_cluster_that_does_not_answer_are_exit_code_2() -> anyhow::
     let nobody = free_address()?.to_string();
     let source = pair.source.bootstrap();
     for (arguments, told) in [
-        (vec!["--source", &source, "--topics", "same"], "--target is missing"),
+        (vec!["--source", &source, "--topics", "same"], "target is missing"),
         (vec!["--source", "nonsense", "--target", &source, "--topics", "same"], "source=`nonsense`"),
         (vec!["--source", &source, "--target", &source, "--topics", "("], "topics=`(`"),
         (vec!["--source", &source, "--target", &source, "--topics", "nothing"], "nothing"),

@@ -8,6 +8,9 @@ use verbatim_wire::server::{self, ConfigError};
 
 use crate::throttle;
 
+/// The longest string that older versions of OffsetFetch can tell.
+const METADATA_BYTES_MAX: usize = 32_767;
+
 /// When an append counts as kept, which is when it is acknowledged and may be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -81,6 +84,7 @@ impl Config {
         let intervals = [
             ("flush_interval", self.flush_interval),
             ("retention_check_interval", self.retention_check_interval),
+            ("group_offsets_retention", self.group_offsets_retention),
         ];
         if let Some((field, value)) = intervals.into_iter().find(|(_, interval)| interval.is_zero()) {
             return Err(ConfigError::new(field, format!("{value:?}"), "above 0"));
@@ -155,24 +159,40 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether times and queues are above 0, and the limits of connections fit together: the largest request into what one
+    /// Whether times, queues and what groups may take are above 0, the shortest session is not above the longest, an offset's
+    /// metadata can be told to every client, and the limits of connections fit together: the largest request into what one
     /// connection may have in flight, and that twice into what all may have.
     ///
     /// # Errors
     /// [`ConfigError`], naming field, value and expectation.
     pub fn check(&self) -> Result<(), ConfigError> {
         // Here in milliseconds and by the names that they have here; the server has other ones.
-        let queue_max = u64::try_from(self.append_queue_max).unwrap_or(u64::MAX);
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let counts = [
             ("handshake_ms_max", self.handshake_ms_max),
             ("idle_ms_max", self.idle_ms_max),
             ("stall_ms_max", self.stall_ms_max),
-            ("append_queue_max", queue_max),
+            ("append_queue_max", count(self.append_queue_max)),
+            ("groups_max", count(self.groups_max)),
+            ("group_members_max", count(self.group_members_max)),
+            ("group_session_ms_min", self.group_session_ms_min),
+            ("group_members_bytes_max", count(self.group_members_bytes_max)),
+            ("group_offsets_bytes_max", count(self.group_offsets_bytes_max)),
         ];
-        match counts.into_iter().find(|(_, count)| *count == 0) {
-            Some((field, count)) => Err(ConfigError::new(field, count, "1 or more")),
-            None => self.server().check(),
+        if let Some((field, count)) = counts.into_iter().find(|(_, count)| *count == 0) {
+            return Err(ConfigError::new(field, count, "1 or more"));
         }
+        let (shortest, longest) = (self.group_session_ms_min, self.group_session_ms_max);
+        if longest < shortest {
+            let expected = format!("at least group_session_ms_min, {shortest}");
+            return Err(ConfigError::new("group_session_ms_max", longest, expected));
+        }
+        if self.group_offset_metadata_bytes_max > METADATA_BYTES_MAX {
+            let (bytes, expected) =
+                (self.group_offset_metadata_bytes_max, format!("at most {METADATA_BYTES_MAX}"));
+            return Err(ConfigError::new("group_offset_metadata_bytes_max", bytes, expected));
+        }
+        self.server().check()
     }
 
     /// Those that the server keeps.
@@ -247,7 +267,30 @@ mod tests {
                 Config { retention_check_interval: Duration::ZERO, ..default.clone() },
                 "retention_check_interval must be above 0",
             ),
+            (
+                Config { group_offsets_retention: Duration::ZERO, ..default.clone() },
+                "group_offsets_retention must be above 0",
+            ),
             (Config { append_threads: Some(0), ..default.clone() }, "append_threads must be 1 or more"),
+            (limited(|limits| limits.groups_max = 0), "groups_max must be 1 or more"),
+            (limited(|limits| limits.group_members_max = 0), "group_members_max must be 1 or more"),
+            (limited(|limits| limits.group_session_ms_min = 0), "group_session_ms_min must be 1 or more"),
+            (
+                limited(|limits| limits.group_session_ms_max = 5_999),
+                "group_session_ms_max must be at least group_session_ms_min, 6000, group_session_ms_max=`5999`",
+            ),
+            (
+                limited(|limits| limits.group_members_bytes_max = 0),
+                "group_members_bytes_max must be 1 or more",
+            ),
+            (
+                limited(|limits| limits.group_offsets_bytes_max = 0),
+                "group_offsets_bytes_max must be 1 or more",
+            ),
+            (
+                limited(|limits| limits.group_offset_metadata_bytes_max = 32_768),
+                "group_offset_metadata_bytes_max must be at most 32767",
+            ),
             (limited(|limits| limits.append_queue_max = 0), "append_queue_max must be 1 or more"),
             (limited(|limits| limits.handshake_ms_max = 0), "handshake_ms_max must be 1 or more"),
             (limited(|limits| limits.idle_ms_max = 0), "idle_ms_max must be 1 or more"),

@@ -11,6 +11,7 @@ use super::Usage;
 use super::logging::LogFormat;
 use super::mirror::Asked;
 use super::output::Output;
+use super::verify;
 
 /// What the file says.
 #[derive(Debug, Default, Deserialize)]
@@ -23,6 +24,8 @@ pub(super) struct Settings {
     pub(super) serve: Serve,
     #[serde(default)]
     pub(super) mirror: Asked,
+    #[serde(default)]
+    pub(super) verify: verify::Asked,
 }
 
 /// The table `[serve]`.
@@ -52,6 +55,15 @@ pub(super) struct Serve {
     pub(super) stall_ms_max: Option<u64>,
     pub(super) fetch_sessions_max: Option<usize>,
     pub(super) fetch_session_partitions_max: Option<usize>,
+    pub(super) group_initial_rebalance_delay_ms: Option<u64>,
+    pub(super) group_offsets_retention_ms: Option<u64>,
+    pub(super) groups_max: Option<usize>,
+    pub(super) group_members_max: Option<usize>,
+    pub(super) group_session_ms_min: Option<u64>,
+    pub(super) group_session_ms_max: Option<u64>,
+    pub(super) group_members_bytes_max: Option<usize>,
+    pub(super) group_offsets_bytes_max: Option<usize>,
+    pub(super) group_offset_metadata_bytes_max: Option<usize>,
     pub(super) allow_plaintext: Option<bool>,
     #[serde(default)]
     pub(super) module: BTreeMap<String, PathBuf>,
@@ -88,7 +100,7 @@ mod tests {
         assert_eq!(settings.serve.module.get("mine"), Some(&PathBuf::from("m.wasm")));
         let error = toml::from_str::<Settings>("[serve]\nlisen = \"x\"\n").unwrap_err();
         assert!(error.to_string().contains("lisen"), "{error}");
-        for table in ["[mirror]", "[[serve.mirror]]"] {
+        for table in ["[mirror]", "[[serve.mirror]]", "[verify]"] {
             assert!(toml::from_str::<Settings>(&format!("{table}\ntopics = ['a']\n")).is_ok());
             let error = toml::from_str::<Settings>(&format!("{table}\ntopic = ['a']\n")).unwrap_err();
             assert!(error.to_string().contains("topic"), "{error}");

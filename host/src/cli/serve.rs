@@ -18,6 +18,7 @@ use super::file;
 use super::mirror::Inside;
 use super::output::Output;
 
+mod groups;
 mod mirrors;
 mod open_files;
 mod peers;
@@ -66,6 +67,8 @@ pub(super) struct Serve {
     inflate_bytes_max: Option<usize>,
     #[command(flatten)]
     peers: peers::Peers,
+    #[command(flatten)]
+    groups: groups::Groups,
     /// A module from a file, for topics that choose it by produce.module; may be repeated
     #[arg(long, env = "VERBATIM_MODULE", value_parser = named_file, value_delimiter = ',', value_name = "NAME=FILE")]
     module: Vec<(String, PathBuf)>,
@@ -107,15 +110,16 @@ impl Serve {
         served
     }
 
-    fn config(self, file: file::Serve) -> anyhow::Result<Config> {
+    fn config(self, mut file: file::Serve) -> anyhow::Result<Config> {
         let limits = self.peers.limits(&file);
         let data = self
             .data
-            .or(file.data)
+            .or(file.data.take())
             .ok_or_else(|| Usage("--data is missing: the folder of the data".to_owned()))?;
         let listen = self.listen.or(file.listen).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 9092)));
         let mut config = Config::new(data, listen);
-        config.advertise = self.advertise.or(file.advertise).map(|text| advertised(&text)).transpose()?;
+        config.advertise =
+            self.advertise.or(file.advertise.take()).map(|text| advertised(&text)).transpose()?;
         config.metrics_listen = self.metrics_listen.or(file.metrics_listen);
         config.node_id = self.node_id.or(file.node_id).unwrap_or(config.node_id);
         config.flush = self.flush.or(file.flush).unwrap_or(config.flush);
@@ -126,6 +130,7 @@ impl Serve {
             interval("retention-check-interval-ms", look_ms, config.retention_check_interval)?;
         config.append_threads = self.append_threads.or(file.append_threads);
         config.limits = limits;
+        self.groups.set(&file, &mut config)?;
         let limits = &mut config.limits;
         limits.exact_batch_bytes_max =
             self.exact_batch_bytes_max.or(file.exact_batch_bytes_max).unwrap_or(limits.exact_batch_bytes_max);

@@ -4,7 +4,7 @@
 //!   where the group has no members, and is 25 otherwise. So nobody moves a group's offsets under its members.
 //! - An offset is kept with leader epoch, metadata and time, durably by the flush policy before the answer; those of a request
 //!   together. It belongs to the topic's id, and goes with the topic.
-//! - Unknown topics and partitions are 3, metadata longer than 4,096 bytes 12, a group id that is empty or longer than 1,000
+//! - Unknown topics and partitions are 3, metadata longer than its limit 12, a group id that is empty or longer than 1,000
 //!   bytes 24. Where the offsets of all groups would take more memory than `group_offsets_bytes_max`, 28. A disk that fails is
 //!   15: clients try again.
 //!

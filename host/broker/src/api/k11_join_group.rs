@@ -4,7 +4,7 @@
 //!   joins again with it (KIP-394); static members keep their place by `group_instance_id` (KIP-345) and get another id each
 //!   time they come without one, which fences the one before (82). An empty group waits for
 //!   `group_initial_rebalance_delay` before its first generation.
-//! - Session timeouts outside 6 s to 30 min are 26, protocols without one in common 23, unknown ids 25. More members than
+//! - Session timeouts outside the limits are 26, protocols without one in common 23, unknown ids 25. More members than
 //!   `group_members_max` are 81, and so is what the bounds of all groups (`groups_max`, `group_members_bytes_max`) do not hold.
 //!   A group id that is empty or longer than 1,000 bytes is 24; names of protocols and instances longer than 255 bytes are 42.
 //! - The host shuts down: 15.

@@ -94,8 +94,7 @@ impl Known {
     /// A partition, if its topic is known.
     pub(super) fn partition(&self, partition: &Partition) -> Option<Result<PartitionInfo, Fault>> {
         Some(self.topic(&partition.topic)?.and_then(|topic| {
-            let found = topic.partitions.iter().find(|info| info.index == partition.index);
-            found.copied().ok_or_else(|| {
+            find(&topic.partitions, partition.index).copied().ok_or_else(|| {
                 let count = topic.partitions.len();
                 Fault::Unknown(format!("{partition}: the topic has {count} partitions"))
             })
@@ -117,6 +116,12 @@ impl Known {
     pub(super) fn controller(&self) -> i32 {
         self.controller
     }
+}
+
+/// The partition of that index, among those of a topic in their order.
+fn find(partitions: &[PartitionInfo], index: i32) -> Option<&PartitionInfo> {
+    let at = partitions.binary_search_by_key(&index, |partition| partition.index).ok()?;
+    partitions.get(at)
 }
 
 /// A topic as an answer tells it, but for leaders that a later answer has told of already: under the same topic id a leader
@@ -145,6 +150,6 @@ fn partition_info(
         leader,
         leader_epoch: answer.leader_epoch,
     };
-    let known = before.and_then(|topic| topic.partitions.iter().find(|known| known.index == info.index));
+    let known = before.and_then(|topic| find(&topic.partitions, info.index));
     known.filter(|known| known.leader_epoch > info.leader_epoch).copied().unwrap_or(info)
 }

@@ -21,6 +21,8 @@ use run::{Run, Selected, Start};
 
 /// The copy is told where its source stands at least so often.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// Signs of life come at whole multiples of this, so that those of many partitions share requests.
+const BEAT: Duration = Duration::from_millis(250);
 /// Damaged batches in a row after which the source is taken to hold them.
 const DAMAGED_MAX: u32 = 3;
 
@@ -109,7 +111,7 @@ impl<'a> Copying<'a> {
                     Ok(piece) => self.take(piece).await?,
                     Err(stop) => self.stopped(stop).await?,
                 },
-                () = sleep_until(self.told_at + SIGN_OF_LIFE) => self.sign_of_life().await?,
+                () = sleep_until(sign_due(self.task.links.begun, self.told_at)) => self.sign_of_life().await?,
             }
         }
         self.task.cell.enter(State::CaughtUp, None);
@@ -336,6 +338,13 @@ async fn learn(task: &Task, history: &mut History, end: i64) -> Result<(), Troub
     Ok(())
 }
 
+/// When a partition whose copy was told something at `told` gives its next sign of life: at the last beat that is not too late.
+fn sign_due(begun: Instant, told: Instant) -> Instant {
+    let due = told + SIGN_OF_LIFE;
+    let behind_beat = due.duration_since(begun).as_nanos().checked_rem(BEAT.as_nanos()).unwrap_or(0);
+    due.checked_sub(Duration::from_nanos(u64::try_from(behind_beat).unwrap_or(0))).unwrap_or(due)
+}
+
 /// Where the source's present leader epoch ends, as it says.
 async fn source_end(task: &Task) -> Result<i64, Trouble> {
     let of_source = |error| Trouble::of_cluster(Side::Source, &error);
@@ -351,5 +360,23 @@ impl From<run::Bad> for Trouble {
             run::Bad::Overlap { header, end } => Halt::overlaps(&header, end),
             run::Bad::Format(text) => Halt::failed(text),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_life_come_on_the_beat_and_never_late() {
+        let begun = Instant::now();
+        for told_ms in [0, 1, 249, 250, 251, 999, 1_000, 86_400_123] {
+            let told = begun + Duration::from_millis(told_ms);
+            let due = sign_due(begun, told);
+            let since = due.duration_since(begun).as_millis();
+            assert_eq!(since.checked_rem(BEAT.as_millis()), Some(0), "{told_ms}");
+            let wait = due.duration_since(told);
+            assert!(wait <= SIGN_OF_LIFE && wait + BEAT > SIGN_OF_LIFE, "{told_ms}: {wait:?}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 use uuid::Uuid;
 use verbatim_wire::exact_producer::{Config, ExactProducer};
 
@@ -36,6 +37,8 @@ pub(super) struct Links {
     pub(super) to: Vec<ExactProducer>,
     pub(super) board: Board,
     pub(super) aligning: Semaphore,
+    /// When the mirror began.
+    pub(super) begun: Instant,
 }
 
 /// A topic that is mirrored, as its partitions' tasks share it.
@@ -74,6 +77,7 @@ impl Links {
             to: (0..connections).map(|_| producer()).collect(),
             admin: Admin::new(config.target.clone()),
             aligning: Semaphore::new(ALIGNING_MAX),
+            begun: Instant::now(),
             source,
             target,
             config,

@@ -3,20 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
-use verbatim_wire::error::describe;
-use verbatim_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
-use verbatim_wire::messages::{
-    GroupId, ListGroupsRequest, ListGroupsResponse, OffsetFetchRequest, OffsetFetchResponse,
-};
-use verbatim_wire::protocol::StrBytes;
 
 use super::report::{Both, Committed, GroupReport, Verdict};
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{Cluster, ClusterError, GroupOffset};
 
-/// From this version on a question names several groups.
-const SEVERAL_FROM: i16 = 8;
-/// From this version on leaving out topics asks for all there are.
-const ALL_FROM: i16 = 2;
 /// Group, topic, partition.
 type Place = (String, String, i32);
 type Commits = BTreeMap<Place, Committed>;
@@ -80,86 +70,20 @@ fn told(committed: &Committed) -> String {
     format!("offset {offset}, leader epoch {leader_epoch}, metadata `{metadata}`")
 }
 
-/// A group is listed by the broker that coordinates it, so that broker is asked for its offsets.
 async fn commits(cluster: &Cluster, wanted: &Wanted<'_>) -> Result<Commits, ClusterError> {
     let mut commits = Commits::new();
-    for broker in cluster.brokers().await? {
-        let code = |answer: &ListGroupsResponse| answer.error_code;
-        let what = format!("groups of broker {}", broker.id);
-        let answer = cluster.call_broker(broker.id, &what, 0, &ListGroupsRequest::default(), code).await?;
-        refused(&what, answer.error_code)?;
-        let groups = answer.groups.into_iter().map(|group| group.group_id.to_string());
-        for group in groups.filter(|group| wanted.groups.iter().any(|pattern| pattern.is_match(group))) {
-            let found = offsets(cluster, broker.id, &group).await?;
-            let found = found.into_iter().filter(|((_, topic, _), _)| wanted.topics.contains(topic));
-            commits.extend(found);
+    let groups = cluster.groups().await?.into_iter();
+    for (group, node) in groups.filter(|(group, _)| wanted.groups.iter().any(|one| one.is_match(group))) {
+        for GroupOffset { partition, offset, leader_epoch, metadata } in
+            cluster.group_offsets(node, &group).await?
+        {
+            if wanted.topics.contains(&partition.topic) {
+                let place = (group.clone(), partition.topic, partition.index);
+                commits.insert(place, Committed { offset, leader_epoch, metadata });
+            }
         }
     }
     Ok(commits)
-}
-
-async fn offsets(cluster: &Cluster, broker: i32, group: &str) -> Result<Commits, ClusterError> {
-    let what = format!("offsets of group {group}");
-    let id = GroupId(StrBytes::from_string(group.to_owned()));
-    let asked = OffsetFetchRequestGroup::default().with_group_id(id.clone()).with_topics(None);
-    let request = OffsetFetchRequest::default().with_groups(vec![asked]);
-    let answer = cluster.call_broker(broker, &what, SEVERAL_FROM, &request, code).await;
-    let answer = match answer {
-        Err(ClusterError::Unsupported(_)) => {
-            let request = OffsetFetchRequest::default().with_group_id(id).with_topics(None);
-            cluster.call_broker(broker, &what, ALL_FROM, &request, code).await?
-        }
-        answer => answer?,
-    };
-    refused(&what, code(&answer))?;
-    Ok(found(group, answer))
-}
-
-fn code(answer: &OffsetFetchResponse) -> i16 {
-    let groups = answer.groups.iter().map(|group| group.error_code);
-    groups.chain([answer.error_code]).find(|code| *code != 0).unwrap_or(0)
-}
-
-fn refused(what: &str, code: i16) -> Result<(), ClusterError> {
-    if code == 0 {
-        return Ok(());
-    }
-    Err(ClusterError::Refused { what: format!("{what} ({})", describe(code)), code })
-}
-
-/// Both shapes of the answer; a negative offset is no commit.
-fn found(group: &str, answer: OffsetFetchResponse) -> Commits {
-    let several = answer.groups.into_iter().flat_map(|group| group.topics).flat_map(|topic| {
-        let name = topic.name.to_string();
-        topic.partitions.into_iter().map(move |one| {
-            (
-                name.clone(),
-                one.partition_index,
-                one.committed_offset,
-                one.committed_leader_epoch,
-                one.metadata,
-            )
-        })
-    });
-    let one = answer.topics.into_iter().flat_map(|topic| {
-        let name = topic.name.to_string();
-        topic.partitions.into_iter().map(move |one| {
-            (
-                name.clone(),
-                one.partition_index,
-                one.committed_offset,
-                one.committed_leader_epoch,
-                one.metadata,
-            )
-        })
-    });
-    let committed = several.chain(one).filter(|(_, _, offset, ..)| *offset >= 0);
-    committed
-        .map(|(topic, partition, offset, leader_epoch, metadata)| {
-            let metadata = metadata.map(|text| text.to_string()).unwrap_or_default();
-            ((group.to_owned(), topic, partition), Committed { offset, leader_epoch, metadata })
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
-use regex::Regex;
 use serde::Deserialize;
 use verbatim::mirror::cluster::ClusterConfig;
 use verbatim::mirror::mirror::{MirrorConfig, OnDataLost, OnDivergence};
 
 use super::super::Usage;
-use super::super::connect::host_port;
+use super::super::values::{addresses, at_least_1, missing, patterns, wrong};
 
 /// The default, as the help tells it.
 const REPORT_INTERVAL_MS: u64 = 10_000;
@@ -234,59 +233,6 @@ pub(in super::super) fn cluster(addresses: Vec<String>) -> ClusterConfig {
     cluster
 }
 
-fn wrong(place: &str, field: &str, value: &str, expected: &str) -> Usage {
-    Usage(format!("{place}: {field} must be {expected}, {field}=`{value}`"))
-}
-
-fn missing(place: &str, field: &str, what: &str) -> Usage {
-    Usage(format!("{place}: {field} is missing: {what}"))
-}
-
-fn at_least_1(place: &str, field: &str, ms: u64) -> Result<Duration, Usage> {
-    match ms {
-        0 => Err(wrong(place, field, "0", "1 or more")),
-        ms => Ok(Duration::from_millis(ms)),
-    }
-}
-
-fn addresses(place: &str, field: &str, text: &str) -> Result<Vec<String>, Usage> {
-    let one = |address: &str| match host_port(address) {
-        Some(_) => Ok(address.to_owned()),
-        None => Err(wrong(place, field, text, "HOST:PORT, several of them separated by commas")),
-    };
-    text.split(',').map(str::trim).map(one).collect()
-}
-
-/// Regular expressions; the library matches them with whole names.
-fn patterns(place: &str, field: &str, texts: &[String]) -> Result<Vec<Regex>, Usage> {
-    let one = |text: &str| {
-        Regex::new(text).map_err(|error| {
-            let why = error.to_string();
-            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            wrong(place, field, text, &format!("a regular expression ({why})"))
-        })
-    };
-    texts.iter().flat_map(|text| split(text)).map(one).collect()
-}
-
-/// At commas, but not at those of `{2,3}` or `[,]`, nor at escaped ones.
-fn split(text: &str) -> impl Iterator<Item = &str> {
-    let (mut nested, mut escaped) = (false, false);
-    let at_comma = move |char: char| {
-        if std::mem::take(&mut escaped) {
-            return false;
-        }
-        match char {
-            '\\' => escaped = true,
-            '{' | '[' => nested = true,
-            '}' | ']' => nested = false,
-            _ => {}
-        }
-        char == ',' && !nested
-    };
-    text.split(at_comma).map(str::trim).filter(|pattern| !pattern.is_empty())
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
@@ -323,14 +269,6 @@ mod tests {
         assert!(!config.topics.iter().any(|topic| topic.is_match("file")));
         assert!(config.exclude.len() == 1 && config.once);
         assert_eq!(config.on_data_lost, OnDataLost::Skip);
-    }
-
-    #[test]
-    fn patterns_keep_their_own_commas() {
-        let texts = ["a{1,2},b[,x]".to_owned(), r"c\,d, , e|f".to_owned()];
-        let all = patterns("mirror", "topics", &texts).unwrap();
-        let all: Vec<&str> = all.iter().map(Regex::as_str).collect();
-        assert_eq!(all, ["a{1,2}", "b[,x]", r"c\,d", "e|f"]);
     }
 
     #[test]

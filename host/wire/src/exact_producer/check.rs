@@ -1,16 +1,18 @@
 //! Makes sure of a target before anything is written to it, on every new connection.
 //!
-//! Metadata (the partition is there; no topic is created by asking), DescribeConfigs (`produce.at.offset` is true), and
-//! a probe: a tagged Produce request without records that expects an end no log can have. A Verbatim host refuses it with
+//! Metadata (the partition is there; no topic is created by asking) and DescribeConfigs (`produce.at.offset` is true), whose
+//! answers the partitions of a [topic](topics) share, and of each partition a probe: a tagged Produce request without records that expects an end no log can have. A Verbatim host refuses it with
 //! error 1, and its answer's tag tells where the partition stands; nothing changes, not even what is known of the
 //! source. A broker that does not know the tag gets no records that it could append.
 
+mod topics;
+
+use std::time::Instant;
+
 use bytes::Bytes;
-use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
-use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
-use kafka_protocol::messages::{DescribeConfigsRequest, MetadataRequest, ProduceRequest, TopicName};
+use kafka_protocol::messages::{ProduceRequest, TopicName};
 use kafka_protocol::protocol::{Request, StrBytes};
 use uuid::Uuid;
 
@@ -22,12 +24,12 @@ use crate::client::{ClientError, Connection};
 use crate::error::describe;
 use crate::tag::{AnswerTag, PRODUCE_VERSION_MIN, RequestTag, answer_tag, set_request_tag};
 
+pub(super) use topics::Topics;
+
 /// The first Produce version in which topics are named by id.
 pub(super) const IDS_FROM: i16 = 13;
 /// The first Metadata version that tells a topic's id.
 const TELLS_IDS_FROM: i16 = 10;
-const TOPIC_RESOURCE: i8 = 2;
-const PROPERTY: &str = "produce.at.offset";
 
 /// What a check brought.
 #[derive(Debug)]
@@ -69,68 +71,43 @@ pub(super) fn produce_version(connection: &Connection) -> Option<i16> {
     connection.versions().highest(ApiKey::Produce, PRODUCE_VERSION_MIN, max).ok()
 }
 
-/// Checks a target.
+/// Checks a target; `topics` is what its connection was told so far.
 ///
 /// # Errors
 /// If the connection fails; whatever else is wrong is in the result.
 pub(super) async fn target(
     connection: &Connection,
+    topics: &Topics,
     target: &Target,
     timeout_ms: i32,
 ) -> Result<Checked, ClientError> {
-    match sound(connection, target, timeout_ms).await {
+    match sound(connection, topics, target, timeout_ms).await {
         Ok(checked) | Err(Stop::Checked(checked)) => Ok(checked),
         Err(Stop::Connection(error)) => Err(error),
     }
 }
 
-async fn sound(connection: &Connection, target: &Target, timeout_ms: i32) -> Result<Checked, Stop> {
+async fn sound(
+    connection: &Connection,
+    topics: &Topics,
+    target: &Target,
+    timeout_ms: i32,
+) -> Result<Checked, Stop> {
     let version = produce_version(connection).ok_or_else(|| {
         not_exact(format!(
             "the broker has no Produce version from {PRODUCE_VERSION_MIN} on, its range is {:?}",
             connection.versions().range(ApiKey::Produce)
         ))
     })?;
-    let topic_id = exists(connection, target).await?;
-    is_exact(connection, target).await?;
-    let found = probe(connection, target, (version, topic_id), timeout_ms).await?;
-    Ok(Checked::Sound { topic_id, found })
-}
-
-async fn exists(connection: &Connection, target: &Target) -> Result<Uuid, Stop> {
-    let topic = MetadataRequestTopic::default().with_name(Some(name(target)));
-    let request =
-        MetadataRequest::default().with_topics(Some(vec![topic])).with_allow_auto_topic_creation(false);
-    let answer = call(connection, &request).await?;
-    let topic = answer.topics.into_iter().find(|topic| topic.name.as_ref() == Some(&name(target)));
-    let topic = topic.ok_or_else(|| missing(format!("no topic {} in Metadata", target.topic)))?;
-    refused(topic.error_code, || format!("topic {}: {}", target.topic, describe(topic.error_code)))?;
-    let partition = topic.partitions.iter().find(|partition| partition.partition_index == target.partition);
-    let partition = partition.ok_or_else(|| {
-        let count = topic.partitions.len();
-        missing(format!("topic {} has {count} partitions, partition={}", target.topic, target.partition))
-    })?;
-    let code = partition.error_code;
-    refused(code, || format!("{}-{}: {}", target.topic, target.partition, describe(code)))?;
-    Ok(topic.topic_id)
-}
-
-async fn is_exact(connection: &Connection, target: &Target) -> Result<(), Stop> {
-    let resource = DescribeConfigsResource::default()
-        .with_resource_type(TOPIC_RESOURCE)
-        .with_resource_name(StrBytes::from_string(target.topic.clone()))
-        .with_configuration_keys(Some(vec![StrBytes::from_static_str(PROPERTY)]));
-    let answer = call(connection, &DescribeConfigsRequest::default().with_resources(vec![resource])).await?;
-    let result = answer.results.first();
-    let result = result.ok_or_else(|| not_exact("DescribeConfigs tells nothing of the topic".to_owned()))?;
-    let text = result.error_message.as_ref().map(StrBytes::to_string).unwrap_or_default();
-    refused(result.error_code, || text)?;
-    let value = result.configs.iter().find(|config| config.name.as_str() == PROPERTY);
-    match value.and_then(|config| config.value.as_deref()) {
-        Some("true") => Ok(()),
-        Some(other) => Err(not_exact(format!("topic {} has {PROPERTY}={other}", target.topic))),
-        None => Err(not_exact(format!("topic {} has no property {PROPERTY}", target.topic))),
+    let begun = Instant::now();
+    let mut topic = topics.exact(connection, target, None).await?;
+    let mut found = probe(connection, target, (version, topic.id), timeout_ms).await;
+    if topic.at < begun && matches!(found, Err(Stop::Checked(Checked::Fatal(_)))) {
+        // The topic may have been deleted or made anew since.
+        topic = topics.exact(connection, target, Some(topic.at)).await?;
+        found = probe(connection, target, (version, topic.id), timeout_ms).await;
     }
+    Ok(Checked::Sound { topic_id: topic.id, found: found? })
 }
 
 async fn probe(

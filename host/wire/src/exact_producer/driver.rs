@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::check::{self, Checked, IDS_FROM};
+use super::check::{self, Checked, IDS_FROM, Topics};
 use super::lane::{Lane, Purpose};
 use super::piece::Due;
 use super::write::{Call, Found, Target};
@@ -60,6 +60,8 @@ enum Event {
 /// The present connection.
 struct Link {
     connection: Arc<Connection>,
+    /// What it was told of topics.
+    topics: Topics,
     /// Rises with every connection, so that what comes late from an old one is not mistaken.
     number: u64,
     /// The version of Produce; `None` if none carries the tag, which every check then finds out.
@@ -221,7 +223,8 @@ impl Driver {
         self.connecting = false;
         self.links = self.links.saturating_add(1);
         let version = check::produce_version(&connection);
-        self.link = Some(Link { connection: Arc::new(connection), number: self.links, version });
+        let (connection, topics) = (Arc::new(connection), Topics::default());
+        self.link = Some(Link { connection, topics, number: self.links, version });
         let waiting = self.lanes.iter().filter(|(_, lane)| lane.is_checking()).map(|(id, _)| *id);
         for lane in waiting.collect::<Vec<_>>() {
             self.check(lane);
@@ -245,10 +248,11 @@ impl Driver {
     /// Checks a partition's target; without a connection, once there is one.
     fn check(&mut self, lane: LaneId) {
         let (Some(link), Some(open)) = (&self.link, self.lanes.get(&lane)) else { return };
-        let (connection, link, target) = (Arc::clone(&link.connection), link.number, open.target.clone());
+        let (connection, topics) = (Arc::clone(&link.connection), link.topics.clone());
+        let (link, target) = (link.number, open.target.clone());
         let timeout_ms = self.timeout_ms();
         self.tasks.spawn(async move {
-            let result = check::target(&connection, &target, timeout_ms).await;
+            let result = check::target(&connection, &topics, &target, timeout_ms).await;
             Event::Checked { lane, link, result }
         });
     }

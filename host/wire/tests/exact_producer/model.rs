@@ -82,6 +82,8 @@ pub(crate) struct Model {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
     pub(crate) probes: usize,
+    /// Questions about a topic and its partitions (Metadata).
+    pub(crate) topics: usize,
     /// Produce requests that are no probes.
     pub(crate) requests: usize,
     /// The largest number of batches for one partition, and of partitions, in a request.
@@ -363,6 +365,7 @@ impl Service for Host {
         let reply = match request {
             Request::ApiVersions(_) => Reply::Answer(response::api_versions(|key| self.serves(key)).into()),
             Request::Metadata(_) => {
+                model.seen.lock().unwrap().topics += 1;
                 let topic_id = *model.topic_id.lock().unwrap();
                 let partitions = model.logs.lock().unwrap().len();
                 let partition = |index| MetadataResponsePartition::default().with_partition_index(index);

@@ -55,6 +55,38 @@ async fn partitions_share_requests() {
 }
 
 #[tokio::test]
+async fn partitions_that_are_checked_together_share_what_is_told_of_their_topic() {
+    let (address, model) = Model::new(64).serve().await;
+    let producer = ExactProducer::start(config(address));
+    let mut opening = tokio::task::JoinSet::new();
+    for partition in 0..64 {
+        let producer = producer.clone();
+        opening.spawn(async move { producer.open(Target::new(TOPIC, partition)).await.unwrap() });
+    }
+    let _open = opening.join_all().await;
+    // Each was probed, but not each asked for the whole topic.
+    assert_eq!(model.seen().probes, 64);
+    assert!(model.seen().topics < 32, "{}", model.seen().topics);
+}
+
+#[tokio::test]
+async fn what_was_told_of_a_topic_a_moment_ago_is_asked_anew_where_it_is_wrong() {
+    let (address, model) = Model::new(1).serve().await;
+    let producer = ExactProducer::start(config(address));
+    let first = producer.open(Target::new(TOPIC, 0)).await.unwrap();
+    // A partition is added.
+    model.logs.lock().unwrap().insert(1, crate::model::Log::default());
+    let second = producer.open(Target::new(TOPIC, 1)).await.unwrap();
+    // The topic is made anew.
+    drop((first, second));
+    *model.topic_id.lock().unwrap() = uuid::Uuid::from_u128(8);
+    let mut open = producer.open(Target::new(TOPIC, 1)).await.unwrap();
+    open.resume_at(0, -1).await.unwrap();
+    open.write(write(0, &[batch(0, 0, 1, "a")], at(1, 0))).await.unwrap().await.unwrap();
+    assert!(!model.log(1).bytes().is_empty());
+}
+
+#[tokio::test]
 async fn a_write_is_split_at_batches_by_number_and_by_bytes() {
     let (address, model) = Model::new(1).serve().await;
     let mut open = ExactProducer::start(Config { request_bytes_max: 1 << 20, ..config(address) })
