@@ -19,6 +19,7 @@ mod hostile;
 mod limits;
 mod metrics;
 mod mirror_basic;
+mod mirror_clients;
 mod mirror_command;
 mod mirror_exact;
 mod mirror_faults;

@@ -184,6 +184,24 @@ fn links_between_documents_lead_somewhere() -> anyhow::Result<()> {
     })
 }
 
+#[test]
+fn every_suite_and_benchmark_has_its_words() -> anyhow::Result<()> {
+    let tests = verbatim_tests::workspace().join("tests");
+    let readme = fs::read_to_string(tests.join("README.md"))?;
+    let main = fs::read_to_string(tests.join("suites/main.rs"))?;
+    let row = |line: &'_ str| Some(line.strip_prefix("| `")?.split_once("` | ")?.0.to_owned());
+    let is_suite = |name: &String| name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_');
+    let mut rows: Vec<String> = readme.lines().filter_map(row).filter(is_suite).collect();
+    rows.sort();
+    let suites = main.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
+    assert_eq!(rows, suites.collect::<Vec<_>>());
+    for bench in fs::read_dir(tests.join("benches"))? {
+        let word = format!("`benches/{}`", bench?.file_name().to_string_lossy());
+        ensure!(readme.contains(&word), "tests/README.md has no word on {word}");
+    }
+    Ok(())
+}
+
 fn no_file_says(extensions: &[&str], forbidden: &[&str]) -> anyhow::Result<()> {
     for_each_file(extensions, |path, text| {
         for (number, line) in (1..).zip(text.lines()) {
