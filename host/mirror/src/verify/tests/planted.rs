@@ -70,6 +70,11 @@ fn lose_record(full: &Log, log: &mut Log, random: &mut Random) -> Option<i64> {
     let at = entry.records.iter().position(|record| is_last(&last, entry, record))?;
     let offset = entry.offset(&entry.records[at]);
     entry.records.remove(at);
+    // As the cleaner would, so that this one record is all that differs.
+    let left = entry.records.iter().map(|record| record.timestamp).max();
+    if let Some(largest) = left.filter(|_| !entry.stamped) {
+        entry.max_timestamp = largest;
+    }
     Some(offset)
 }
 
