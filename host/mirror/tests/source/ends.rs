@@ -38,7 +38,7 @@ async fn a_hole_at_the_end_is_proved_by_a_request_for_that_partition_alone() {
     assert_eq!(proof(&mut holed).await.leader.high_watermark, 8);
     {
         let state = brokers.state();
-        let alone = |fetch: &&crate::brokers::Seen| {
+        let alone = |fetch: &&Seen| {
             fetch.partitions.len() == 1 && fetch.partitions[0].partition == 0 && fetch.min_bytes == 0
         };
         let fetch = state.fetches.iter().find(alone).unwrap();
