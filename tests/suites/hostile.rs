@@ -124,7 +124,8 @@ fn logged_once(log: &str, peers: &[(String, String)]) -> anyhow::Result<()> {
 }
 
 fn start() -> anyhow::Result<(Home, Host)> {
-    let home = Home::new()?.address_space(ADDRESS_SPACE_BYTES);
+    // With the allocator's default each thread reserves 64 MiB of addresses, used or not.
+    let home = Home::new()?.address_space(ADDRESS_SPACE_BYTES).environment(("MALLOC_ARENA_MAX", "1"));
     let host = home.start()?;
     Ok((home, host))
 }
