@@ -145,7 +145,9 @@ mod tests {
     fn old_formats_and_cut_batches_are_named() {
         let mut old = batch(7, 1);
         old.get_mut(16..17).unwrap().copy_from_slice(&[1]);
-        for (piece, text) in [(old.as_slice(), "magic=1"), (batch(0, 1).get(..40).unwrap_or_default(), "TailCut")] {
+        for (piece, text) in
+            [(old.as_slice(), "magic=1"), (batch(0, 1).get(..40).unwrap_or_default(), "TailCut")]
+        {
             let Err(Bad::Format(said)) = selected(piece, 0, false, 99) else { unreachable!("{text}") };
             assert!(said.contains(text), "{said}");
         }
