@@ -301,12 +301,15 @@ fn a_wrong_call_and_a_cluster_that_does_not_answer_are_exit_code_2() -> anyhow::
 fn it_speaks_to_apache_kafka() -> anyhow::Result<()> {
     let Some(kafka) = Kafka::start()? else { return Ok(()) };
     let client = Client::connect(kafka.bootstrap().parse()?)?;
-    client.create_topic("plain", 1, &[])?;
+    client.create_topic("plain", 1, &[("retention.ms", "-1")])?;
     for value in ["a", "b", "c"] {
         let mut one = batch(0, 0, &[value, value])?;
         ensure!(one.len() > HEADER_LEN);
         place(&mut one, 0, -1)?;
-        let answer = client.produce(("plain", 0), None, &one)?;
+        // A topic that has just been created has no leader yet.
+        let answer = verbatim_tests::wait_for("leader", Duration::from_secs(60), || {
+            Ok(Some(client.produce(("plain", 0), None, &one)?).filter(|answer| answer.error_code != 6))
+        })?;
         ensure!(answer.error_code == 0, "{answer:?}");
     }
     let pair = Pair::start()?;
