@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use verbatim_tests::BesideLog as _;
 use verbatim_tests::host::Home;
 use verbatim_tests::kafka::Kafka;
 use verbatim_tests::tools::{self, Tool};
@@ -27,8 +28,7 @@ fn every_client_family_sees_the_same() -> anyhow::Result<()> {
     let home = Home::new()?;
     let host = home.start()?;
     for family in FAMILIES {
-        takes_the_steps(family, &host.bootstrap())
-            .with_context(|| format!("the host's log\n{}", host.log()))?;
+        takes_the_steps(family, &host.bootstrap()).beside("the host", || host.log())?;
     }
     host.stop()
 }
@@ -37,8 +37,7 @@ fn every_client_family_sees_the_same() -> anyhow::Result<()> {
 fn every_client_family_sees_that_of_apache_kafka() -> anyhow::Result<()> {
     let Some(kafka) = Kafka::start()? else { return Ok(()) };
     for family in FAMILIES {
-        takes_the_steps(family, &kafka.bootstrap())
-            .with_context(|| format!("Kafka's log\n{}", kafka.log()))?;
+        takes_the_steps(family, &kafka.bootstrap()).beside("Kafka", || kafka.log())?;
     }
     Ok(())
 }

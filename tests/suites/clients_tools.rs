@@ -2,6 +2,7 @@
 
 use anyhow::{Context, ensure};
 use std::fs;
+use verbatim_tests::BesideLog as _;
 use verbatim_tests::host::Home;
 use verbatim_tests::kafka::Kafka;
 use verbatim_tests::{tools, wait_for};
@@ -15,16 +16,14 @@ const TOPIC: &str = "tooled";
 fn kafkas_command_line_tools_work_on_a_host() -> anyhow::Result<()> {
     let home = Home::new()?;
     let host = home.start()?;
-    the_tools_work(&Tools { bootstrap: host.bootstrap() })
-        .with_context(|| format!("the host's log\n{}", host.log()))?;
+    the_tools_work(&Tools { bootstrap: host.bootstrap() }).beside("the host", || host.log())?;
     host.stop()
 }
 
 #[test]
 fn kafkas_command_line_tools_work_on_apache_kafka() -> anyhow::Result<()> {
     let Some(kafka) = Kafka::start()? else { return Ok(()) };
-    the_tools_work(&Tools { bootstrap: kafka.bootstrap() })
-        .with_context(|| format!("Kafka's log\n{}", kafka.log()))
+    the_tools_work(&Tools { bootstrap: kafka.bootstrap() }).beside("Kafka", || kafka.log())
 }
 
 fn the_tools_work(tools: &Tools) -> anyhow::Result<()> {

@@ -14,6 +14,7 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use verbatim_mirror::cluster::{Cluster, ClusterConfig, GroupOffset, Partition};
+use verbatim_tests::BesideLog as _;
 use verbatim_tests::client::Client;
 use verbatim_tests::exact::batch;
 use verbatim_tests::host::{Home, Host};
@@ -128,7 +129,7 @@ fn two_members_share_and_when_one_leaves_the_other_gets_all() -> anyhow::Result<
             shared(&mut members)?;
             members.remove(0).leave()
         };
-        take().with_context(|| format!("{family}\n{}", host.log()))?;
+        take().context(family.to_owned()).beside("the host", || host.log())?;
     }
     host.stop()
 }

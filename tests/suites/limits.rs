@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::net::TcpSocket;
 use verbatim_batch::{BatchBuilder, NewRecord};
+use verbatim_tests::BesideLog as _;
 use verbatim_tests::client::Client;
 use verbatim_tests::exact::TIMESTAMP_MS;
 use verbatim_tests::host::Home;
@@ -86,7 +87,7 @@ fn memory_that_peers_take_stays_within_the_limits() -> anyhow::Result<()> {
         ("producers that ignore answers", Flood::start(host.address(), ignored, true)),
     ];
     verbatim_tests::wait_for("end of the floods", PATIENCE, || {
-        good.round().with_context(|| format!("the client that behaves\n{}", host.log()))?;
+        good.round().context("the client that behaves").beside("the host", || host.log())?;
         let enough = floods.iter().all(|(_, flood)| flood.closed.load(Ordering::Relaxed) >= CLOSED);
         // One that ended before tells why below.
         let ended = floods.iter().any(|(_, flood)| flood.running.is_finished());

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
+use verbatim_tests::BesideLog as _;
 use verbatim_tests::client::Client;
 use verbatim_tests::exact::{EXACT, batch, order};
 use verbatim_tests::host::{Home, Host};
@@ -253,7 +254,7 @@ fn a_mirror_inside_a_host_bears_the_absence_of_its_source() -> anyhow::Result<()
     let copied = |end: i64| {
         wait_for("copy", PATIENCE, || Ok(client.latest(("orders", 0)).ok().filter(|found| found.0 == end)))
     };
-    copied(104).with_context(|| host.log())?;
+    copied(104).beside("the host", || host.log())?;
     source.kill()?;
     ensure!(client.fetch_all(("orders", 0), 0)? == written && host.is_running());
 
@@ -262,14 +263,14 @@ fn a_mirror_inside_a_host_bears_the_absence_of_its_source() -> anyhow::Result<()
     let order = order((104, 3), (0, 105), 4);
     let answer = Client::connect(source.address())?.produce(("orders", 0), Some(&order), &more)?;
     ensure!(answer.error_code == 0, "{answer:?}");
-    copied(105).with_context(|| host.log())?;
+    copied(105).beside("the host", || host.log())?;
     wait_for("line of the log", PATIENCE, || {
         let told = |line: &str| {
             ["mirror=\"eu\"", "topic=\"orders\"", "state=caught-up"].iter().all(|field| line.contains(field))
         };
         Ok(host.log().lines().any(told).then_some(()))
     })
-    .with_context(|| host.log())?;
+    .beside("the host", || host.log())?;
     let metrics = host.metrics_address()?;
     wait_for("figures", PATIENCE, || {
         let text = get(metrics, "/metrics")?;

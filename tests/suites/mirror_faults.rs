@@ -13,6 +13,7 @@ use source::{Expected, FLOW, Source};
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
+use verbatim_tests::BesideLog as _;
 use verbatim_tests::proxy::{Fault, Faults};
 use verbatim_tests::random::Random;
 use verbatim_tests::tools;
@@ -125,7 +126,7 @@ fn grown(copy: &Copy, mirror: &mut Mirror, before: i64) -> anyhow::Result<i64> {
         let offsets = copy.ends(FLOW, 2)?.iter().sum();
         Ok((offsets > before).then_some(offsets))
     });
-    grown.with_context(|| format!("{}\n--- host\n{:?}", mirror.output(), copy.host().map(|host| host.log())))
+    grown.beside("the mirror", || mirror.output()).beside("the host", || copy.log())
 }
 
 /// Kills the mirror (0), the host (1) or both, and starts them again.

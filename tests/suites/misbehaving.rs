@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tempfile::TempDir;
+use verbatim_tests::BesideLog as _;
 use verbatim_tests::client::{Answer, Client, Write};
 use verbatim_tests::exact::{EXACT, batch, order};
 use verbatim_tests::host::{Home, Host};
@@ -55,7 +56,9 @@ fn a_module_that_misbehaves_costs_one_request_an_error_and_nobody_else_anything(
     let before_kib = host.status_kib("VmRSS")?;
 
     for behaviour in FAILING {
-        fails(&client, behaviour).with_context(|| format!("{behaviour:?}\n{}", host.log()))?;
+        fails(&client, behaviour)
+            .with_context(|| format!("{behaviour:?}"))
+            .beside("the host", || host.log())?;
         others.wait_for_progress().with_context(|| format!("{behaviour:?}"))?;
     }
     let wild = |behaviour| Wild { client: &client, partition: number(behaviour) };

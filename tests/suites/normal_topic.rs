@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use verbatim_batch::Codec;
+use verbatim_tests::BesideLog as _;
 use verbatim_tests::client::Client;
 use verbatim_tests::host::Home;
 use verbatim_tests::kafka::Kafka;
@@ -64,7 +65,7 @@ fn the_same_checks_pass_against_apache_kafka() -> anyhow::Result<()> {
     let Some(kafka) = Kafka::start()? else { return Ok(()) };
     let broker = Broker { bootstrap: kafka.bootstrap(), data: kafka.data() };
     for (name, check) in CHECKS {
-        check(&broker).with_context(|| format!("{name} against Apache Kafka\n{}", kafka.log()))?;
+        check(&broker).context(*name).beside("Kafka", || kafka.log())?;
     }
     Ok(())
 }
@@ -73,7 +74,7 @@ fn on_a_host(check: Check) -> anyhow::Result<()> {
     let home = Home::new()?;
     let host = home.start()?;
     let broker = Broker { bootstrap: host.bootstrap(), data: home.data() };
-    check(&broker).with_context(|| format!("the host's log\n{}", host.log()))?;
+    check(&broker).beside("the host", || host.log())?;
     host.stop()
 }
 

@@ -36,6 +36,31 @@ pub fn announce(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Lets a failed test's output show a log, before the error: of long output the end is what is read, and kept.
+pub trait BesideLog<T> {
+    /// The same result; if it is an error, the last lines of this log have been printed.
+    ///
+    /// # Errors
+    /// The same.
+    fn beside(self, whose: &str, log: impl FnOnce() -> String) -> anyhow::Result<T>;
+}
+
+impl<T> BesideLog<T> for anyhow::Result<T> {
+    fn beside(self, whose: &str, log: impl FnOnce() -> String) -> Self {
+        if self.is_err() {
+            let log = log();
+            let lines: Vec<&str> = log.lines().collect();
+            let shown = lines.len().saturating_sub(LOG_LINES);
+            eprintln!("the last lines of {whose}'s log ({shown} more before)");
+            lines.iter().skip(shown).for_each(|line| eprintln!("{line}"));
+        }
+        self
+    }
+}
+
+/// How many lines of a log a failed test prints.
+const LOG_LINES: usize = 100;
+
 /// Looks again and again until `probe` gives something, for at most `patience`.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ use verbatim_mirror::cluster::{Cluster, ClusterConfig, Partition};
 use verbatim_mirror::mirror::state::{PartitionStatus, State};
 use verbatim_mirror::mirror::{Mirror, MirrorConfig, OnDivergence};
 use verbatim_mirror::reader::{Position, ReadErrorKind, Reader, ReaderConfig, Seek};
+use verbatim_tests::BesideLog as _;
 use verbatim_tests::answers::{Answers, leader};
 use verbatim_tests::host::{Home, Host};
 use verbatim_tests::kafka::maker::Maker;
@@ -24,8 +25,7 @@ fn leaders_move_during_the_copy_and_one_is_elected_that_has_less_than_was_copied
     let host = home.start()?;
     let mut pair = Pair { kafka, maker, home, host, runtime: Runtime::new()? };
     let done = pair.leaders_move().and_then(|()| pair.an_unclean_election());
-    done.with_context(|| format!("the host's log\n{}", pair.host.log()))
-        .with_context(|| format!("Kafka's log\n{}", pair.kafka.log()))?;
+    done.beside("Kafka", || pair.kafka.log()).beside("the host", || pair.host.log())?;
     pair.host.stop()
 }
 

@@ -8,6 +8,7 @@ use verbatim_mirror::cluster::ClusterConfig;
 use verbatim_mirror::mirror::state::{PartitionStatus, State};
 use verbatim_mirror::mirror::{Mirror, OnDataLost};
 use verbatim_mirror::verify::{Options, Verdict, Verifier, whole_name};
+use verbatim_tests::BesideLog as _;
 use verbatim_tests::answers::Answers;
 use verbatim_tests::host::{Home, Host};
 use verbatim_tests::kafka::Kafka;
@@ -23,10 +24,10 @@ fn topics_of_every_kind_are_copied_byte_for_byte_and_answered_for_alike() -> any
     let home = Home::new()?;
     let host = home.start()?;
     let copied = all_are_copied(&source, &home, &host);
-    copied.with_context(|| format!("the host's log\n{}", host.log()))?;
+    copied.beside("the host", || host.log())?;
     lost_data_and_another_topic_stop_a_copy(&mut source, &home, &host)?;
     let stopped = lost_files_stop_a_copy(&mut source, &home, &host);
-    stopped.with_context(|| format!("Kafka's log\n{}", source.kafka.log()))?;
+    stopped.beside("Kafka", || source.kafka.log())?;
     host.stop()
 }
 

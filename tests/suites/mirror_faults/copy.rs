@@ -1,13 +1,14 @@
 //! Where is mirrored to: a host behind a proxy, and the command that mirrors.
 
 use super::source::{Expected, Source};
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
+use verbatim_tests::BesideLog as _;
 use verbatim_tests::answers::Answers;
 use verbatim_tests::client::Client;
 use verbatim_tests::host::{Home, Host};
@@ -59,6 +60,11 @@ impl Copy {
         self.host.as_ref().context("it does not run")
     }
 
+    /// What the host has printed so far.
+    pub(super) fn log(&self) -> String {
+        self.home.log()
+    }
+
     /// High watermarks of a topic's partitions, of which nobody but the host is asked; none before there is the topic.
     pub(super) fn ends(&self, topic: &str, partitions: i32) -> anyhow::Result<Vec<i64>> {
         let client = Client::connect(self.host()?.address())?;
@@ -70,8 +76,8 @@ impl Copy {
     pub(super) fn mirror_once(&self, source: &Source, topics: &[&str]) -> anyhow::Result<Output> {
         let mut command = self.command(source, topics)?;
         let output = run::run_within(command.arg("--once"), b"", PATIENCE)?;
-        ensure!(output.status.success(), "{output}\n--- host\n{}", self.home.log());
-        Ok(output)
+        let ended = if output.status.success() { Ok(output) } else { Err(anyhow!("{output}")) };
+        ended.beside("the host", || self.log())
     }
 
     /// Starts to copy these topics, and goes on until it is killed.
@@ -100,8 +106,8 @@ impl Copy {
             let found = one.answers.differences(&answers, (!one.is_whole).then_some(&left));
             differences.extend(found.iter().map(|found| format!("{}-{}: {found}", one.topic, one.index)));
         }
-        ensure!(differences.is_empty(), "{}\n--- host\n{}", differences.join("\n"), self.home.log());
-        Ok(())
+        let same = if differences.is_empty() { Ok(()) } else { Err(anyhow!(differences.join("\n"))) };
+        same.beside("the host", || self.log())
     }
 }
 
