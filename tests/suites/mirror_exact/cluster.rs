@@ -52,6 +52,7 @@ impl Pair {
              stream moving 3 enable.idempotence=true linger.ms=2 retries=2147483647",
         )?;
         let mirror = self.start(config(&self.kafka, &self.host, &["moving"])?);
+        self.more_is_written("moving")?;
         self.maker.run_all(
             "lead moving 0 2,3,1
              lead moving 1 3,1,2
@@ -63,9 +64,10 @@ impl Pair {
         self.maker.run("lead moving 1 1,2,3")?;
         self.kafka.kill(2)?;
         self.kafka.start_again(2)?;
+        self.maker.run("lead moving 2 2,1,3")?;
+        self.more_is_written("moving")?;
         self.maker.run_all(
-            "lead moving 2 2,1,3
-             halt
+            "halt
              lead moving 0 1,2,3",
         )?;
         for index in 0..3 {
@@ -141,6 +143,18 @@ impl Pair {
         })
     }
 
+    /// Waits until each partition has grown at the source under its present leader.
+    fn more_is_written(&self, topic: &str) -> anyhow::Result<()> {
+        let ask = |index| Answers::ask(&self.kafka.addresses(), (topic, index), &[]);
+        (0..3).try_for_each(|index| {
+            let before = verbatim_tests::wait_for("answers", PATIENCE, || Ok(ask(index).ok()))?;
+            verbatim_tests::wait_for("growth of the source", PATIENCE, || {
+                let Ok(now) = ask(index) else { return Ok(None) };
+                Ok((now.ends()?.1 > before.ends()?.1).then_some(()))
+            })
+        })
+    }
+
     fn start(&self, config: MirrorConfig) -> Mirror {
         self.runtime.block_on(async { Mirror::start(config) })
     }
@@ -164,7 +178,7 @@ impl Pair {
         let found = differences(&side, &self.host, name, true)?;
         let source = segments::headers(&segments::log_bytes(&data, name.0, u32::try_from(name.1)?)?)?;
         let (first, last) = (source.first().context("empty")?, source.last().context("empty")?);
-        ensure!(first.leader_epoch < last.leader_epoch, "the leader never changed");
+        ensure!(first.leader_epoch < last.leader_epoch, "the leader of {name:?} never changed");
         ensure!(found.is_empty(), "source and copy differ\n{}", found.join("\n"));
         Ok(())
     }
