@@ -12,7 +12,7 @@ use verbatim_mirror::cluster::{Cluster, ClusterConfig, Partition};
 use verbatim_mirror::reader::{Position, ReadError, Reader, ReaderConfig, Record, Seek};
 
 /// How long something that must come may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A reader and the runtime it lives in, without async: the test's own client has none.
 struct Reading {

@@ -6,6 +6,7 @@
 use super::maker::Maker;
 use super::premise::{self, Files};
 use super::{Kafka, LIVELY};
+use crate::BesideLog as _;
 use crate::client::Client;
 use crate::segments;
 use anyhow::Context;
@@ -117,7 +118,7 @@ impl EveryKind {
         let made = fill(&mut kafka, &mut maker).and_then(|()| premise::check(&files(&kafka)?));
         match made {
             Ok(()) => Ok(Some(Self { kafka, maker })),
-            Err(error) => Err(error.context(kafka.log())),
+            Err(error) => Err(error).beside("Kafka", || kafka.log()),
         }
     }
 }
