@@ -2,7 +2,8 @@
 //! second Kafka. The same topics, on one machine, in one run, three times in turn; medians are printed, and their ratio.
 //!
 //! The pipeline is `tests/tools/kafka/Pipeline.java`: what record-copying mirrors do, without their framework, and set for
-//! throughput. It stands in for MirrorMaker 2, whose artifact connect-mirror could not be fetched. All of Java runs with its optimising compiler here, and 1 GiB of heap each.
+//! throughput. It stands in for MirrorMaker 2, whose artifact connect-mirror could not be fetched. All of Java runs with its
+//! optimising compiler here, and 1 GiB of heap each.
 //!
 //! What acknowledged data has to survive differs: Kafka acknowledges what the system has; a host with `flush = always` what the
 //! disk has. So the mirror is measured with both.
