@@ -218,6 +218,10 @@ impl Partition for OwnPartition {
         })
     }
 
+    fn start_over(&mut self) {
+        self.0.reading.clear();
+    }
+
     fn config(&mut self, key: &str) -> Option<String> {
         self.0.topic.values.get(key).cloned()
     }

@@ -153,6 +153,10 @@ impl Partition for Log {
         self.0.next(index, batch, max, |_, _| Err(Unreadable::UnknownCodec))
     }
 
+    fn start_over(&mut self) {
+        self.0.clear();
+    }
+
     fn config(&mut self, _key: &str) -> Option<String> {
         None
     }

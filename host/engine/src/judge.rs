@@ -2,7 +2,7 @@
 
 use verbatim_contract::{Description, Position, Replica};
 
-use crate::{Call, Denied, Failure, Partition, Plan};
+use crate::{Call, Denied, Failure, Partition, Plan, Stamp};
 
 /// Judges produce requests. One judge belongs to one append thread and is called synchronously.
 pub trait Judge<P: Partition> {
@@ -19,6 +19,17 @@ pub trait Judge<P: Partition> {
     /// Why not.
     fn may_join(&mut self, replica: &Replica, replica_end: i64, position: &Position)
     -> Result<(), NotJoined>;
+
+    /// Takes the module that is in service now, where it can be swapped, and says which one that is. [`Self::judge`] does so by
+    /// itself; ask before it for what is decided by module, as by [`Poison`](crate::Poison).
+    fn follow(&mut self) -> Option<Stamp> {
+        None
+    }
+
+    /// Which module judged last, where it can be swapped.
+    fn judged_by(&self) -> Option<Stamp> {
+        None
+    }
 }
 
 /// What comes back from a judge.

@@ -52,6 +52,7 @@ mod component;
 mod digest;
 mod failure;
 mod judge;
+mod labels;
 mod memory;
 mod native;
 mod partition;
@@ -60,6 +61,7 @@ mod poison;
 mod records;
 mod refusal_code;
 mod stage;
+mod swap;
 mod verify;
 
 pub use verbatim_contract as contract;
@@ -71,6 +73,7 @@ pub use component::{
 pub use digest::Digest;
 pub use failure::{Broken, Denied, Failure, Invariant};
 pub use judge::{Judge, Judged, NotJoined, may_join};
+pub use labels::{FAILURE_LABELS, REASON_LABELS, failure_place, reason_label, reason_place};
 pub use memory::{Aborted, Memory, Producers, Stored};
 pub use native::Native;
 pub use partition::Partition;
@@ -81,3 +84,8 @@ pub use poison::{
 pub use records::{Inflate, RecordReader};
 pub use refusal_code::{Code, denied_code, failure_code, poisoned_code, refusal_code};
 pub use stage::{MAX_KEY_LEN, MAX_PIECE_LEN, MAX_TRACE_LEN, MAX_TRACE_LINES};
+pub use swap::{
+    Bound, Cause, Counts, Difference, Event, Follower, Generation, MAX_DIFFERENCES, MAX_HISTORY, MAX_PROBES,
+    MAX_QUEUED_BYTES, MAX_TAPE_LEN, NoRollback, ROLLBACK_WINDOW, Recorded, Replay, RolledBack, Said, Shadow,
+    ShadowEnd, ShadowError, ShadowReport, Slot, SlotSettings, Stamp, TIME_BOUNDS_NS, Tape, Times, Witness,
+};

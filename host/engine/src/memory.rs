@@ -142,6 +142,9 @@ impl Partition for Memory {
     fn records(&mut self, index: u32, batch: &Incoming, max: u32) -> Result<Vec<u8>, Unreadable> {
         self.reader.next(index, batch, max, self.inflate)
     }
+    fn start_over(&mut self) {
+        self.reader.clear();
+    }
     fn config(&mut self, _key: &str) -> Option<String> {
         None
     }

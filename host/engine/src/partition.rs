@@ -32,6 +32,9 @@ pub trait Partition: Send + 'static {
     /// Why they cannot be read; asking again gives the same.
     fn records(&mut self, index: u32, batch: &Incoming, max: u32) -> Result<Vec<u8>, Unreadable>;
 
+    /// The call is judged once more: records are read from their beginning again.
+    fn start_over(&mut self);
+
     /// The value of one of the module's own keys for this topic.
     fn config(&mut self, key: &str) -> Option<String>;
 

@@ -1,5 +1,6 @@
 //! A running module.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use verbatim_contract::{Batch, Description, EpochEntry, Position, Refusal, Replica};
@@ -20,11 +21,12 @@ const MAX_TRAP_LEN: usize = 2048;
 /// The judge of one append thread: a module in its own store. When the module fails, store and instance go, and the next
 /// call gets new ones; the partition comes back unharmed.
 pub struct Instance<P: Partition> {
-    linked: Linked<P>,
+    linked: Arc<Linked<P>>,
     live: Option<Live<P>>,
     description: Description,
     trace: TraceBudget,
     engine: Engine,
+    memory_bytes: usize,
 }
 
 /// A store and what is called in it.
@@ -48,9 +50,11 @@ impl From<Failure> for NotStarted {
 }
 
 impl From<NotStarted> for Failure {
+    /// Whatever it was: it started as it was loaded, and now it does not.
     fn from(not_started: NotStarted) -> Self {
         match not_started {
-            NotStarted::Failed(failure) => failure,
+            NotStarted::Failed(failure @ Self::Start { .. }) => failure,
+            NotStarted::Failed(failure) => Self::Start { text: failure.to_string() },
             NotStarted::OtherTypes(text) => Self::Start { text },
         }
     }
@@ -68,21 +72,34 @@ impl From<NotStarted> for LoadError {
 }
 
 impl<P: Partition> Instance<P> {
-    pub(super) fn start(engine: Engine, linked: Linked<P>) -> Result<Self, NotStarted> {
-        let mut live = Live::new(&engine, &linked)?;
-        let description = live.describe()?;
-        Ok(Self { linked, live: Some(live), description, trace: TraceBudget::default(), engine })
+    pub(super) fn start(
+        engine: Engine,
+        linked: Arc<Linked<P>>,
+        description: Description,
+    ) -> Result<Self, Failure> {
+        let live = Live::new(&engine, &linked).map_err(Failure::from)?;
+        let memory_bytes = live.memory_bytes();
+        Ok(Self {
+            linked,
+            live: Some(live),
+            description,
+            trace: TraceBudget::default(),
+            engine,
+            memory_bytes,
+        })
     }
 
-    pub(super) fn into_description(self) -> Description {
-        self.description
+    /// The most linear memory that it ever had, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
     /// The store and instance that there are, or new ones. They are put back if they did not fail.
     fn take_live(&mut self) -> Result<Live<P>, Failure> {
         match self.live.take() {
             Some(live) => Ok(live),
-            None => Ok(Live::new(&self.engine, &self.linked)?),
+            None => Ok(Live::new(&self.engine, &self.linked).map_err(Failure::from)?),
         }
     }
 }
@@ -99,6 +116,7 @@ impl<P: Partition> Judge<P> for Instance<P> {
         };
         let (stage, answer) = live.produce(Stage::new(call, partition, self.trace));
         self.trace = stage.trace_budget();
+        self.memory_bytes = self.memory_bytes.max(live.memory_bytes());
         if answer.is_ok() {
             self.live = Some(live);
         }
@@ -119,6 +137,11 @@ impl<P: Partition> Judge<P> for Instance<P> {
         self.live = Some(live);
         answer.map_err(NotJoined::Refused)
     }
+}
+
+/// What a module says of itself, by an instance of its own.
+pub(super) fn describe<P: Partition>(engine: &Engine, linked: &Linked<P>) -> Result<Description, NotStarted> {
+    Ok(Live::new(engine, linked)?.describe()?)
 }
 
 impl<P: Partition> Live<P> {
@@ -145,6 +168,10 @@ impl<P: Partition> Live<P> {
             Ok((produce_path, membership)) => Ok(Self { store, produce_path, membership }),
             Err(error) => Err(NotStarted::OtherTypes(format!("{error:#}"))),
         }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.store.data().limiter.memory_bytes()
     }
 
     fn describe(&mut self) -> Result<Description, Failure> {

@@ -45,6 +45,11 @@ impl Limiter {
         self.denied
     }
 
+    /// What the memories have, in bytes; they never shrink.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
     pub(super) fn limit(&self) -> usize {
         self.limits.memory_bytes
     }

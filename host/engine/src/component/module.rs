@@ -1,5 +1,8 @@
 //! A module that was checked against the contract.
 
+use std::any::{Any, TypeId};
+use std::sync::{Arc, Mutex, PoisonError};
+
 use verbatim_contract::Description;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, InstancePre, Linker};
@@ -7,7 +10,7 @@ use wasmtime::component::{Component, InstancePre, Linker};
 use super::bindings::exports::verbatim::produce::{membership, produce_path};
 use super::bindings::verbatim::produce::{config, log, trace, types};
 use super::state::{Host, State};
-use super::{Engine, Instance, LoadError};
+use super::{Engine, Instance, LoadError, instance};
 use crate::{Digest, Failure, Memory, Partition};
 
 /// The version of the contract (the package `verbatim:produce` in `wit/`) that this host speaks.
@@ -22,9 +25,15 @@ const MAX_NAME_LEN: usize = 128;
 /// A compiled module of a known contract version that starts and says what it is. Cheap to clone.
 #[derive(Clone)]
 pub struct Module {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     engine: Engine,
     component: Component,
     inspection: Inspection,
+    /// What instances are made from, by the kind of partition.
+    linked: Mutex<Vec<(TypeId, Arc<dyn Any + Send + Sync>)>>,
 }
 
 /// What can be said of a module without letting it judge.
@@ -62,19 +71,34 @@ impl Module {
         let linked = Linked::<Memory>::new(engine, &component)?;
         let inspection = Inspection {
             decides_membership: linked.membership.is_some(),
-            description: described(Instance::start(engine.clone(), linked)?.into_description())?,
+            description: described(instance::describe(engine, &linked)?)?,
             contract_version: contract_version(&exports),
             imports,
             exports,
             digest: Digest::of(bytes),
         };
-        Ok(Self { engine: engine.clone(), component, inspection })
+        let linked = Mutex::new(Vec::new());
+        Ok(Self { shared: Arc::new(Shared { engine: engine.clone(), component, inspection, linked }) })
     }
 
     /// What can be said of it.
     #[must_use]
     pub fn inspect(&self) -> &Inspection {
-        &self.inspection
+        &self.shared.inspection
+    }
+
+    /// SHA-256 of its file.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.shared.inspection.digest
+    }
+
+    /// Links the host's functions for this kind of partition, once: instances are then made in microseconds.
+    ///
+    /// # Errors
+    /// When it cannot be linked, although it could as it was loaded.
+    pub fn prepare<P: Partition>(&self) -> Result<(), Failure> {
+        self.linked::<P>().map(|_| ())
     }
 
     /// Makes an instance: the judge of one append thread, for one kind of partition.
@@ -82,15 +106,34 @@ impl Module {
     /// # Errors
     /// When the module does not start, although it did as it was loaded.
     pub fn instance<P: Partition>(&self) -> Result<Instance<P>, Failure> {
-        let linked = Linked::new(&self.engine, &self.component)
-            .map_err(|error| Failure::Start { text: error.to_string() })?;
-        Ok(Instance::start(self.engine.clone(), linked)?)
+        let description = self.inspect().description.clone();
+        Instance::start(self.shared.engine.clone(), self.linked()?, description)
+    }
+
+    fn linked<P: Partition>(&self) -> Result<Arc<Linked<P>>, Failure> {
+        let find = |all: &[(TypeId, Arc<dyn Any + Send + Sync>)]| {
+            let found = all.iter().find(|(kind, _)| *kind == TypeId::of::<P>())?;
+            Arc::clone(&found.1).downcast::<Linked<P>>().ok()
+        };
+        let all = || self.shared.linked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(linked) = find(&all()) {
+            return Ok(linked);
+        }
+        // Without the lock: who only looks must not wait for who links.
+        let linked = Linked::<P>::new(&self.shared.engine, &self.shared.component);
+        let linked = Arc::new(linked.map_err(|error| Failure::Start { text: error.to_string() })?);
+        let mut all = all();
+        if let Some(linked) = find(&all) {
+            return Ok(linked);
+        }
+        all.push((TypeId::of::<P>(), Arc::<Linked<P>>::clone(&linked)));
+        Ok(linked)
     }
 }
 
 impl std::fmt::Debug for Module {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Module").field("inspection", &self.inspection).finish_non_exhaustive()
+        formatter.debug_struct("Module").field("inspection", self.inspect()).finish_non_exhaustive()
     }
 }
 
