@@ -11,10 +11,12 @@ pub trait Judges: Send + Sync + 'static {
     /// Whether there is a module of this name.
     fn knows(&self, module: &str) -> bool;
 
-    /// The module's digest, by which its failures are counted; `None` where there is no such module.
+    /// By which digest failures are counted of a judge that does not say itself what it is ([`Judge::follow`]); `None` where there
+    /// is no such module, or where each of its judges does.
     fn digest(&self, module: &str) -> Option<Digest>;
 
-    /// A judge for one append thread.
+    /// A judge for one append thread, which keeps it: a module that can be swapped is judged by a
+    /// [`Follower`](verbatim_engine::Follower).
     ///
     /// # Errors
     /// There is no such module, or no instance of it can be made.

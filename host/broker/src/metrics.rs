@@ -21,7 +21,6 @@ mod families;
 mod health;
 mod http;
 mod process;
-mod reasons;
 mod requests;
 mod thread;
 

@@ -9,7 +9,9 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 use verbatim_contract::{EpochEntry, Reason, Refusal, Request};
-use verbatim_engine::{Call, Denied, Failure, Incoming, Judged, MAX_FAILURES, Plan, PoisonKey, Source};
+use verbatim_engine::{
+    Call, Denied, Failure, Incoming, Judged, MAX_FAILURES, Plan, PoisonKey, Source, Stamp,
+};
 use verbatim_log::{Commit, Placed, SourcePosition};
 use verbatim_wire::error::ErrorCode;
 use verbatim_wire::tag::AnswerTag;
@@ -103,6 +105,7 @@ impl Worker {
             return (Outcome { tag: tag(&partition, &request, None), ..Outcome::refused(error) }, partition);
         }
         let module = partition.topic().settings.module.clone();
+        let unswapped = self.setup.judges.digest(&module).map(|digest| Stamp { digest, generation: 0 });
         let judge = match self.judges.entry(module) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => match self.setup.judges.judge(entry.key()) {
@@ -112,7 +115,7 @@ impl Worker {
                 }
                 Err(failure) => {
                     self.metrics.failed(&failure);
-                    return (module_failed(&partition, id, &request, &failure), partition);
+                    return (module_failed(&partition, &request, &batches, &failure, None), partition);
                 }
             },
         };
@@ -123,19 +126,19 @@ impl Worker {
             entries,
             batches: with_producers(&partition, batches),
         };
-        let digest = self.setup.judges.digest(&partition.topic().settings.module);
-        let key = |call: &Call| digest.map(|digest| PoisonKey::new(digest, call));
-        if !self.poison.is_empty() && key(&call).is_some_and(|key| self.poison.is_poisoned(&key)) {
-            self.metrics.poisoned();
-            return (poisoned(&partition, id, &call.request), partition);
-        }
-        let batches = call.batches.len();
-        let Judged { call, mut partition, verdict } = judge.judge(call, partition);
-        self.metrics.judged(batches, since);
-        if matches!(verdict, Err(Denied::Failed(_)))
-            && let Some(key) = key(&call)
+        if !self.poison.is_empty()
+            && let Some(stamp) = judge.follow().or(unswapped)
+            && self.poison.is_poisoned(&PoisonKey::new(stamp, &call))
         {
-            self.poison.failed(key);
+            self.metrics.poisoned();
+            return (poisoned(&partition, id, &call.request, stamp), partition);
+        }
+        let count = call.batches.len();
+        let Judged { call, mut partition, verdict } = judge.judge(call, partition);
+        self.metrics.judged(count, since);
+        let stamp = judge.judged_by().or(unswapped);
+        if let (Err(Denied::Failed(_)), Some(stamp)) = (&verdict, stamp) {
+            self.poison.failed(PoisonKey::new(stamp, &call));
         }
         let (request, batches) = (call.request, call.batches);
         if let Some(reason) = partition.end_call() {
@@ -151,7 +154,7 @@ impl Worker {
             }
             Err(Denied::Failed(failure)) => {
                 self.metrics.failed(&failure);
-                module_failed(&partition, id, &request, &failure)
+                module_failed(&partition, &request, &batches, &failure, stamp)
             }
         };
         (outcome, partition)
@@ -276,11 +279,15 @@ fn refused(partition: &OwnPartition, request: &Request, refusal: Refusal) -> Out
     Outcome { result: Err(Refused { error, batch: refusal.batch }), tag, failed: false }
 }
 
-fn poisoned(partition: &OwnPartition, id: PartitionId, request: &Request) -> Outcome {
+fn poisoned(partition: &OwnPartition, id: PartitionId, request: &Request, stamp: Stamp) -> Outcome {
     let topic = &partition.topic().name;
+    let Stamp { digest, generation } = stamp;
     tracing::error!(
         topic,
         partition = id.index,
+        module = partition.topic().settings.module,
+        %digest,
+        generation,
         "request refused: the module failed on it {MAX_FAILURES} times"
     );
     let text = format!(
@@ -291,10 +298,29 @@ fn poisoned(partition: &OwnPartition, id: PartitionId, request: &Request) -> Out
     Outcome { tag: tag(partition, request, None), ..Outcome::refused(error) }
 }
 
-fn module_failed(partition: &OwnPartition, id: PartitionId, request: &Request, failure: &Failure) -> Outcome {
-    let topic = &partition.topic().name;
-    tracing::error!(topic, partition = id.index, %failure, "module failure: nothing was written");
-    let text = format!("{failure}, topic=`{topic}`, partition=`{}`", id.index);
+fn module_failed(
+    partition: &OwnPartition,
+    request: &Request,
+    batches: &[Incoming],
+    failure: &Failure,
+    stamp: Option<Stamp>,
+) -> Outcome {
+    let (topic, index) = (&partition.topic().name, partition.policy().partition);
+    // Where the first batch was to go.
+    let chosen = batches.first().filter(|_| partition.policy().exact);
+    let offset =
+        chosen.map_or_else(|| partition.log().position().end, |batch| batch.facts.header.base_offset);
+    tracing::error!(
+        topic,
+        partition = index,
+        offset,
+        module = partition.topic().settings.module,
+        digest = stamp.map(|stamp| tracing::field::display(stamp.digest)),
+        generation = stamp.map(|stamp| stamp.generation),
+        %failure,
+        "module failure: nothing was written"
+    );
+    let text = format!("{failure}, topic=`{topic}`, partition=`{index}`");
     let error = ApiError::new(errors::failure_code(failure), text);
     Outcome { tag: tag(partition, request, None), failed: true, ..Outcome::refused(error) }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{Call, Digest};
+use crate::{Call, Digest, Stamp};
 
 /// How often a module may fail on the same request before it counts as poisoned data.
 pub const MAX_FAILURES: u8 = 3;
@@ -16,7 +16,7 @@ pub const FIRST_THROTTLE_MS: u32 = 100;
 /// A client is never held back for longer, milliseconds.
 pub const MAX_THROTTLE_MS: u32 = 30_000;
 
-/// Counts failures by module, partition and the request's batches. One table serves a whole host; it holds no more than
+/// Counts failures by generation, partition and the request's batches, so that a swap begins anew. One table serves a whole host; it holds no more than
 /// [`MAX_REMEMBERED`] entries, so nobody can make it grow.
 #[derive(Debug, Default)]
 pub struct Poison {
@@ -28,7 +28,7 @@ pub struct Poison {
 /// What failures are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    module: Digest,
+    module: Stamp,
     topic_id: (u64, u64),
     partition: u32,
     batches: Digest,
@@ -38,7 +38,7 @@ impl Key {
     /// The key of a request that `module` failed on. It reads every byte of it: do this after a failure, or when
     /// [`Poison::is_empty`] is false.
     #[must_use]
-    pub fn new(module: Digest, call: &Call) -> Self {
+    pub fn new(module: Stamp, call: &Call) -> Self {
         let mut batches = Sha256::new();
         for batch in &call.batches {
             batches.update(&batch.bytes);
@@ -80,11 +80,6 @@ impl Poison {
     pub fn judged(&mut self) {
         self.throttle_ms = 0;
     }
-
-    /// Forgets everything, as after a swap of the module.
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
 }
 
 #[cfg(test)]
@@ -92,11 +87,12 @@ mod tests {
     use super::*;
 
     fn key(module: u8, partition: u32, batches: u8) -> Key {
-        Key { module: Digest::of(&[module]), topic_id: (1, 2), partition, batches: Digest::of(&[batches]) }
+        let module = Stamp { digest: Digest::of(b"module"), generation: u64::from(module) };
+        Key { module, topic_id: (1, 2), partition, batches: Digest::of(&[batches]) }
     }
 
     #[test]
-    fn the_third_failure_poisons_one_request_for_one_module() {
+    fn the_third_failure_poisons_one_request_for_one_generation() {
         let mut poison = Poison::default();
         let throttles = [(); 3].map(|()| {
             assert!(!poison.is_poisoned(&key(1, 0, 1)));
@@ -109,8 +105,6 @@ mod tests {
         }
         poison.judged();
         assert_eq!(poison.failed(key(1, 0, 2)), FIRST_THROTTLE_MS);
-        poison.clear();
-        assert!(poison.is_empty());
     }
 
     #[test]

@@ -10,13 +10,14 @@ use prometheus_client::encoding::{
     prometheus_text, text,
 };
 use prometheus_client::registry::Registry;
+use verbatim_engine::{FAILURE_LABELS, REASON_LABELS};
 use verbatim_log::View;
 use verbatim_wire::APIS;
 
 use super::cells::{Cell as _, Sums};
 use super::families::{self, Family};
-use super::thread::{self, Appended, ThreadMetrics};
-use super::{Metrics, codes, process, reasons, wide};
+use super::thread::{self, Appended, POISONED, ThreadMetrics};
+use super::{Metrics, codes, process, wide};
 use crate::shared::{PartitionView, Shared};
 
 /// Which text is asked for.
@@ -157,13 +158,13 @@ fn appends(out: &mut Out<'_>, threads: &[Arc<ThreadMetrics>]) -> fmt::Result {
     out.family(&families::APPENDED_BATCHES, |series| by_mode(series, |mode| mode.batches.get()))?;
     out.family(&families::APPENDED, |series| by_mode(series, |mode| mode.bytes.get()))?;
     out.family(&families::REFUSALS, |series| {
-        reasons::REASONS.iter().enumerate().try_for_each(|(place, reason)| {
+        REASON_LABELS.iter().enumerate().try_for_each(|(place, reason)| {
             let count = sum(&|thread| thread.refusals.get(place).map_or(0, |count| count.get()));
             series.number(&[reason], count)
         })
     })?;
     out.family(&families::MODULE_FAILURES, |series| {
-        reasons::FAILURES.iter().enumerate().try_for_each(|(place, kind)| {
+        FAILURE_LABELS.iter().chain([&POISONED]).enumerate().try_for_each(|(place, kind)| {
             let count = sum(&|thread| thread.failures.get(place).map_or(0, |count| count.get()));
             series.number(&[kind], count)
         })

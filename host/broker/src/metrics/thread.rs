@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 use verbatim_contract::Reason;
-use verbatim_engine::{Failure, Incoming, Plan};
+use verbatim_engine::{FAILURE_LABELS, Failure, Incoming, Plan, REASON_LABELS, failure_place, reason_place};
 
 use super::cells::{Cell, Histogram, Own};
-use super::reasons::{self, REASON_COUNT};
 use super::wide;
 use crate::shared::PartitionId;
+
+/// The label of parts that are refused because the module failed on them before: one more kind of failure.
+pub(super) const POISONED: &str = "poisoned";
 
 /// Upper bounds of a call's time, in nanoseconds: 1 us to 100 ms.
 pub(super) const JUDGING: [u64; 16] = [
@@ -63,8 +65,8 @@ pub(super) const MODES: [&str; 2] = ["normal", "exact"];
 
 /// Counted by one append thread.
 pub(crate) struct ThreadMetrics {
-    pub(super) refusals: [Own; REASON_COUNT],
-    pub(super) failures: [Own; reasons::FAILURES.len()],
+    pub(super) refusals: [Own; REASON_LABELS.len()],
+    pub(super) failures: [Own; FAILURE_LABELS.len() + 1],
     pub(super) appended: [Appended; 2],
     pub(super) judging: Histogram<Own, { JUDGING.len() }>,
     pub(super) batches_per_call: Histogram<Own, { BATCHES.len() }>,
@@ -142,19 +144,19 @@ impl ThreadMetrics {
 
     /// A part of a request was refused.
     pub(crate) fn refused(&self, reason: Reason) {
-        if let Some(count) = self.refusals.get(reasons::reason_place(reason)) {
+        if let Some(count) = self.refusals.get(reason_place(reason)) {
             count.add(1);
         }
     }
 
     /// A module failed.
     pub(crate) fn failed(&self, failure: &Failure) {
-        self.failed_at(reasons::failure_place(failure));
+        self.failed_at(failure_place(failure));
     }
 
     /// A part of a request was refused because a module had failed on it before.
     pub(crate) fn poisoned(&self) {
-        self.failed_at(reasons::POISONED);
+        self.failed_at(FAILURE_LABELS.len());
     }
 
     fn failed_at(&self, place: usize) {
