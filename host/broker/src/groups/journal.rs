@@ -1,30 +1,30 @@
 //! Where committed offsets lie on the disk: a snapshot, and a journal of what changed since.
 //!
 //! The snapshot, `group-offsets` in the data folder, is a checked file that names the number of its journal,
-//! `group-offsets.<number>.journal`. A journal is a row of records: length (u32), CRC-32C of length and content (u32), and one
-//! change as JSON. When it has grown larger than the snapshot, both begin anew under the next number: the empty journal
-//! first, then the snapshot that names it, so that a crash leaves one pair or the other. There is no file before the first
-//! commit.
+//! `group-offsets.<number>.journal`, a row of changes. When it has grown larger than the snapshot, both begin anew under the
+//! next number: the empty journal first, then the snapshot that names it, so that a crash leaves one pair or the other. There
+//! is no file before the first commit.
 //!
-//! A start ends the journal at its first record that is not whole, which is what a crash left of records that nobody was
-//! told about.
+//! What is not whole at the end of a journal is what a crash left of records that nobody was told about: a start cuts it off.
+//! Records that are not whole before others are damage. They are told as errors, the others are used, both files begin anew,
+//! and the damaged journal stays as `group-offsets.<number>.journal.damaged`, which nothing reads or removes.
+
+mod records;
 
 use std::io::{ErrorKind, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use verbatim_batch::{crc32c, crc32c_append};
 use verbatim_log::folder::{atomic_replace, read_checked};
 use verbatim_log::{File, Io, LogError, read_full, write_all};
 
+use self::records::{Part, encode, parts};
 use super::offsets::{Change, Offsets};
 
 const SNAPSHOT: &str = "group-offsets";
 const KIND: &str = "group-offsets";
 const FORMAT: u32 = 1;
-/// Bytes before the content of a record.
-const HEAD: usize = 8;
 /// A journal of so many bytes is never too large.
 const SMALL: u64 = 1_048_576;
 
@@ -71,37 +71,73 @@ impl Journal {
             detail: error.to_string(),
         })?;
         snapshot.changes.into_iter().for_each(|change| offsets.apply(change));
-        journal.replay(snapshot.journal, u64::try_from(content.len()).unwrap_or(u64::MAX), &mut offsets)?;
-        journal.remove_others(snapshot.journal)?;
+        let bytes = journal.take_up(snapshot.journal, wide(content.len()))?;
+        if journal.replay(&bytes, &mut offsets)? {
+            journal.set_aside(snapshot.journal, &bytes)?;
+            journal.begin_anew(&offsets)?;
+        }
+        let number = journal.file.as_ref().map_or(0, |current| current.number);
+        journal.remove_others(number)?;
         Ok((journal, offsets))
     }
 
-    fn replay(&mut self, number: u64, snapshot_bytes: u64, offsets: &mut Offsets) -> Result<(), LogError> {
+    /// Goes on with this journal; what is in it.
+    fn take_up(&mut self, number: u64, snapshot_bytes: u64) -> Result<Vec<u8>, LogError> {
         let path = self.path(number);
         let file = self.io.open(&path, false).map_err(failed("open", &path))?;
         let length = file.len().map_err(failed("read the length", &path))?;
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
         let filled = read_full(file.as_ref(), &mut bytes, 0).map_err(failed("read", &path))?;
         bytes.truncate(filled);
-        let mut rest = bytes.as_slice();
-        while let Some((change, behind)) = record(rest) {
-            let change = serde_json::from_slice(change).map_err(|error| LogError::Corrupt {
-                file: path.clone(),
-                position: length.saturating_sub(wide(rest.len())),
-                detail: error.to_string(),
-            })?;
-            offsets.apply(change);
-            rest = behind;
-        }
-        let end = length.saturating_sub(wide(rest.len()));
-        if end < length {
-            let cut = length.saturating_sub(end);
-            tracing::warn!(cut, end, file = %path.display(), "the end of the offsets' journal is not whole and is cut");
-            file.set_len(end).map_err(failed("truncate", &path))?;
-            file.sync().map_err(failed("sync", &path))?;
-        }
         self.next = number.saturating_add(1);
-        self.file = Some(Current { file, number, end, large_at: large_at(snapshot_bytes) });
+        self.file = Some(Current { file, number, end: wide(filled), large_at: large_at(snapshot_bytes) });
+        Ok(bytes)
+    }
+
+    /// Makes its changes, and cuts off what is not whole at its end; true if it is damaged before.
+    fn replay(&mut self, bytes: &[u8], offsets: &mut Offsets) -> Result<bool, LogError> {
+        let Some(current) = &mut self.file else { return Ok(false) };
+        let path = self.data.join(journal_name(current.number));
+        let mut is_damaged = false;
+        for part in parts(bytes) {
+            match part {
+                Part::Whole(at, change) => {
+                    offsets.apply(serde_json::from_slice(change).map_err(|error| LogError::Corrupt {
+                        file: path.clone(),
+                        position: wide(at),
+                        detail: error.to_string(),
+                    })?);
+                }
+                Part::Damaged(position, skipped) => {
+                    is_damaged = true;
+                    tracing::error!(
+                        position,
+                        skipped,
+                        file = %path.display(),
+                        "the journal of committed offsets is damaged: these bytes are skipped, commits in them are lost"
+                    );
+                }
+                Part::Torn(end) => {
+                    let cut = bytes.len().saturating_sub(end);
+                    tracing::warn!(cut, end, file = %path.display(), "the end of the offsets' journal is not whole and is cut");
+                    current.end = wide(end);
+                    current.file.set_len(current.end).map_err(failed("truncate", &path))?;
+                    current.file.sync().map_err(failed("sync", &path))?;
+                }
+            }
+        }
+        Ok(is_damaged)
+    }
+
+    /// Keeps a damaged journal for whoever wants to look into it.
+    fn set_aside(&self, number: u64, bytes: &[u8]) -> Result<(), LogError> {
+        let path = self.data.join(format!("{}.damaged", journal_name(number)));
+        let file = self.io.open(&path, true).map_err(failed("create", &path))?;
+        file.set_len(0).map_err(failed("truncate", &path))?;
+        write_all(file.as_ref(), &mut [IoSlice::new(bytes)], 0).map_err(failed("write", &path))?;
+        file.sync().map_err(failed("sync", &path))?;
+        self.io.sync_folder(&self.data).map_err(failed("sync the folder", &self.data))?;
+        tracing::error!(file = %path.display(), "the damaged journal is kept here; compare offsets with where readers are");
         Ok(())
     }
 
@@ -202,27 +238,6 @@ fn journal_name(number: u64) -> String {
 
 fn large_at(snapshot_bytes: u64) -> u64 {
     snapshot_bytes.saturating_mul(2).max(SMALL)
-}
-
-/// The first record's content, and what is behind it; none if it is not whole.
-fn record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
-    let (checksum, rest) = rest.split_first_chunk::<4>()?;
-    let (content, behind) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
-    (crc32c_append(crc32c(length), content) == u32::from_be_bytes(*checksum)).then_some((content, behind))
-}
-
-fn encode(change: &Change, out: &mut Vec<u8>) -> std::io::Result<()> {
-    let start = out.len();
-    out.extend_from_slice(&[0; HEAD]);
-    serde_json::to_writer(&mut *out, change)?;
-    let length = u32::try_from(out.len().saturating_sub(start).saturating_sub(HEAD));
-    let length = length.map_err(std::io::Error::other)?.to_be_bytes();
-    let Some(written) = out.get_mut(start..) else { return Ok(()) };
-    let Some((head, content)) = written.split_at_mut_checked(HEAD) else { return Ok(()) };
-    let checksum = crc32c_append(crc32c(&length), content).to_be_bytes();
-    head.iter_mut().zip(length.into_iter().chain(checksum)).for_each(|(byte, value)| *byte = value);
-    Ok(())
 }
 
 fn failed(what: &'static str, file: &Path) -> impl Fn(std::io::Error) -> LogError {

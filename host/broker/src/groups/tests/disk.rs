@@ -154,3 +154,104 @@ fn the_highest_epoch_is_that_of_the_partition() {
     assert_eq!(offsets.highest_epoch(PartitionId { topic: TOPIC, index: 0 }), 3);
     assert_eq!(offsets.highest_epoch(PartitionId { topic: TOPIC, index: 1 }), -1);
 }
+
+/// A disk whose first journal holds these changes, the journal's bytes, and where each change begins.
+fn journal_of(changes: &[Change]) -> (SimDisk, Vec<u8>, Vec<usize>) {
+    let disk = SimDisk::new(1);
+    let (mut journal, offsets) = open(&disk).unwrap();
+    let mut begins = Vec::new();
+    for change in changes {
+        begins.push(bytes_of(&disk, JOURNAL).map_or(0, |bytes| bytes.len()));
+        journal.write(&[change], &offsets, true).unwrap();
+    }
+    let bytes = bytes_of(&disk, JOURNAL).unwrap();
+    (disk, bytes, begins)
+}
+
+const JOURNAL: &str = "group-offsets.1.journal";
+const ASIDE: &str = "group-offsets.1.journal.damaged";
+
+fn bytes_of(disk: &SimDisk, name: &str) -> Option<Vec<u8>> {
+    let file = disk.process().open_read(&Path::new(DATA).join(name)).ok()?;
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    let filled = verbatim_log::read_full(file.as_ref(), &mut bytes, 0).unwrap();
+    assert_eq!(filled, bytes.len());
+    Some(bytes)
+}
+
+fn replace(disk: &SimDisk, name: &str, bytes: &[u8]) {
+    let file = disk.process().open(&Path::new(DATA).join(name), true).unwrap();
+    file.set_len(0).unwrap();
+    verbatim_log::write_all(file.as_ref(), &mut [std::io::IoSlice::new(bytes)], 0).unwrap();
+    file.sync().unwrap();
+}
+
+fn all_but(changes: &[Change], lost: impl Fn(usize) -> bool) -> Offsets {
+    let mut offsets = Offsets::default();
+    let left = changes.iter().enumerate().filter(|(at, _)| !lost(*at));
+    left.for_each(|(_, change)| offsets.apply(change.clone()));
+    offsets
+}
+
+/// Whatever becomes of bytes within the journal, only the changes that they belong to are lost, and what was there is kept.
+#[test]
+fn damage_within_the_journal_takes_no_other_changes() {
+    let changes: Vec<Change> = (0..12).map(|at| commit(at, 0, 7, &"m".repeat(3 * at as usize))).collect();
+    let (_, whole, begins) = journal_of(&changes);
+    let mut random = Random::new(3);
+    for (lost, begin) in begins.iter().enumerate().take(changes.len() - 1) {
+        let end = begins[lost + 1];
+        // The length first, which then leads astray, the checksum, the content; one byte or all of them.
+        for (from, to) in [(0, 1), (3, 4), (4, 5), (8, 9), (end - begin - 1, end - begin), (0, end - begin)] {
+            let mut bytes = whole.clone();
+            bytes[begin + from..begin + to].iter_mut().for_each(|byte| *byte ^= 1 + random.below(255) as u8);
+            let (disk, ..) = journal_of(&changes);
+            replace(&disk, JOURNAL, &bytes);
+            let (mut journal, mut offsets) = open(&disk).unwrap();
+            let left = all_but(&changes, |at| at == lost);
+            assert_eq!(offsets, left, "change {lost}, its bytes {from}..{to}");
+            assert_eq!(bytes_of(&disk, ASIDE).as_ref(), Some(&bytes));
+            assert_eq!(bytes_of(&disk, JOURNAL), None, "it is not found damaged once more");
+            let more = commit(99, 0, 1, "");
+            journal.write(&[&more], &offsets, true).unwrap();
+            offsets.apply(more);
+            assert_eq!(open(&disk).unwrap().1, offsets);
+            assert!(bytes_of(&disk, ASIDE).is_some(), "nothing removes it");
+        }
+    }
+}
+
+#[test]
+fn a_journal_that_was_cut_anywhere_ends_with_its_last_whole_change_and_none_is_kept_aside() {
+    let changes: Vec<Change> = (0..3).map(|at| commit(at, 0, 7, "m")).collect();
+    let (_, whole, begins) = journal_of(&changes);
+    for length in 0..whole.len() {
+        let (disk, ..) = journal_of(&changes);
+        // A file may also have grown before its bytes came.
+        let mut bytes = whole[..length].to_vec();
+        bytes.resize(length + length % 3 * 100, 0);
+        replace(&disk, JOURNAL, &bytes);
+        let kept = begins.iter().skip(1).filter(|begin| **begin <= length).count();
+        assert_eq!(open(&disk).unwrap().1, all_but(&changes, |at| at >= kept), "{length} bytes");
+        assert_eq!(bytes_of(&disk, JOURNAL).unwrap().len(), begins[kept], "{length} bytes");
+        assert_eq!(bytes_of(&disk, ASIDE), None);
+    }
+}
+
+/// A power loss while a damaged journal is replaced takes nothing of what could be read.
+#[test]
+fn a_damaged_journal_is_replaced_across_power_losses() {
+    let changes: Vec<Change> = (0..4).map(|at| commit(at, 0, 7, "m")).collect();
+    let (_, mut damaged, begins) = journal_of(&changes);
+    damaged[begins[1] + 9] ^= 1;
+    let left = all_but(&changes, |at| at == 1);
+    for after in 0..40 {
+        let (disk, ..) = journal_of(&changes);
+        replace(&disk, JOURNAL, &damaged);
+        disk.set_power_loss(after, Loss::Random);
+        let first = open(&disk);
+        disk.clear_faults();
+        assert_eq!(open(&disk).unwrap().1, left, "power lost after {after}, then {:?}", first.is_ok());
+        assert_eq!(bytes_of(&disk, ASIDE).as_ref(), Some(&damaged), "power lost after {after}");
+    }
+}
