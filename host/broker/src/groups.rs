@@ -33,13 +33,13 @@ use verbatim_wire::error::ErrorCode;
 
 use self::asked::{Answer, Due, Join, Sync, Token, Who};
 use self::coordinator::{Bounds, Coordinator};
-use self::group::Rules;
-use self::keeper::{Keeper, Setup};
-use self::offsets::Change;
+use self::group::{Group, Rules};
+use self::keeper::{Keeper, Kept, Setup};
+use self::offsets::{Change, Stored};
 use crate::api::now_ms;
 use crate::config::Config;
 use crate::errors::ApiError;
-use crate::shared::Shared;
+use crate::shared::{PartitionId, Shared};
 
 /// How often offsets and groups that nobody needs any more are looked for (Kafka's
 /// `offsets.retention.check.interval.ms`).
@@ -121,9 +121,27 @@ impl Groups {
         self.act(|machine, now, due| machine.leave(now, group, member, due))
     }
 
-    /// Whether this one may commit offsets.
-    pub(crate) fn may_commit(&self, group: &str, who: Who<'_>) -> Result<(), ErrorCode> {
-        self.act(|machine, now, _| machine.commit(now, group, who))
+    /// Hands these offsets over, of one who may commit them; nothing if there are none.
+    pub(crate) async fn commit(
+        &self,
+        group: &str,
+        who: Who<'_>,
+        offsets: Vec<Stored>,
+    ) -> Result<Option<Kept>, ErrorCode> {
+        self.change(|machine, now| {
+            machine.commit(now, group, who)?;
+            Ok((!offsets.is_empty()).then(|| Change::Commit { group: group.to_owned(), offsets }))
+        })
+        .await
+    }
+
+    /// Hands over the change that is judged right. No member joins or leaves between the two.
+    pub(crate) async fn change(
+        &self,
+        judge: impl FnOnce(&mut Coordinator, u64) -> Result<Option<Change>, ErrorCode>,
+    ) -> Result<Option<Kept>, ErrorCode> {
+        let room = self.keeper.room().await;
+        self.act(|machine, now, _| Ok(judge(machine, now)?.map(|change| room.hand_over(change))))
     }
 
     /// Looks at groups with members, or that had some of late.
@@ -135,11 +153,16 @@ impl Groups {
     pub(crate) async fn delete(&self, group: &str) -> Result<(), ApiError> {
         let refused = |code: ErrorCode| ApiError::new(code, format!("group=`{group}`"));
         coordinator::check_id(group).map_err(refused)?;
-        let was_there = self.act(|machine, _, _| machine.delete(group)).map_err(refused)?;
-        if self.keeper.offsets().group(group).is_none() {
-            return if was_there { Ok(()) } else { Err(refused(ErrorCode::GroupIdNotFound)) };
+        let has_offsets = self.keeper.offsets().group(group).is_some();
+        let pending = self.change(|machine, _| {
+            let was_there = machine.delete(group)?;
+            let change = || Change::ForgetGroup { group: group.to_owned() };
+            (was_there || has_offsets).then(|| Some(change())).ok_or(ErrorCode::GroupIdNotFound)
+        });
+        match pending.await.map_err(refused)? {
+            Some(pending) => keeper::kept(pending).await,
+            None => Ok(()),
         }
-        keeper::kept(self.keeper.begin(Change::ForgetGroup { group: group.to_owned() }).await).await
     }
 
     /// A topic is gone, and with it what was committed for it.
@@ -203,8 +226,15 @@ impl Groups {
 
     /// Removes offsets that no member of a group can need any more, and groups that hold nothing.
     async fn expire(&self) -> Result<(), ApiError> {
-        for change in self.expired(now_ms()) {
-            keeper::kept(self.keeper.begin(change).await).await?;
+        for (group, old) in self.expired(now_ms()) {
+            let pending = self.change(|machine, _| {
+                // Members may have come meanwhile.
+                let is_unused = machine.group(&group).is_none_or(Group::is_unused);
+                Ok(is_unused.then(|| Change::forget(group.clone(), old)))
+            });
+            if let Ok(Some(pending)) = pending.await {
+                keeper::kept(pending).await?;
+            }
         }
         let named: BTreeSet<String> = self.keeper.offsets().groups().map(|(id, _)| id.clone()).collect();
         self.act(|coordinator, _, _| coordinator.forget_unused(|id| !named.contains(id)));
@@ -213,10 +243,10 @@ impl Groups {
 
     /// Only a group without members loses offsets, once both it has been empty and they have been committed for so long. How
     /// long a group was empty before this host started is not known, so that time does not count.
-    fn expired(&self, now: i64) -> Vec<Change> {
+    fn expired(&self, now: i64) -> Vec<(String, Vec<PartitionId>)> {
         let offsets = self.keeper.offsets();
         let machine = self.lock();
-        let mut changes = Vec::new();
+        let mut expired = Vec::new();
         for (id, group) in offsets.groups() {
             let empty_since = match machine.coordinator.group(id) {
                 Some(group) if !group.is_unused() => continue,
@@ -227,10 +257,10 @@ impl Groups {
             let old: Vec<_> = group.iter().filter(|(_, one)| is_old(one.at_ms)).map(|(id, _)| *id).collect();
             if !old.is_empty() {
                 tracing::info!(group = id, partitions = old.len(), "committed offsets have expired");
-                changes.push(Change::forget(id.clone(), old));
+                expired.push((id.clone(), old));
             }
         }
-        changes
+        expired
     }
 
     fn lock(&self) -> MutexGuard<'_, Machine> {

@@ -24,46 +24,42 @@ use verbatim_wire::server::{Reply, ReplyFuture};
 use crate::catalogue::Topic;
 use crate::groups::asked::Who;
 use crate::groups::keeper;
-use crate::groups::offsets::{Change, Committed, Stored};
+use crate::groups::offsets::{Committed, Stored};
 use crate::shared::{PartitionId, Shared};
 
 /// Hands the offsets over now, in the order of the requests; the answer comes once they are kept.
 pub(super) async fn admit(shared: &Arc<Shared>, request: OffsetCommitRequest) -> ReplyFuture {
     let judged = judge(shared, &request);
     let fitting: Vec<Stored> = judged.iter().flatten().filter_map(|one| one.clone().ok()).collect();
-    let pending = if fitting.is_empty() {
-        None
-    } else {
-        let change = Change::Commit { group: request.group_id.to_string(), offsets: fitting };
-        Some(shared.groups.keeper().begin(change).await)
+    let who = Who {
+        member_id: &request.member_id,
+        instance: request.group_instance_id.as_deref(),
+        generation: request.generation_id_or_member_epoch,
+    };
+    let (may, pending) = match shared.groups.commit(&request.group_id, who, fitting).await {
+        Ok(pending) => (Ok(()), pending),
+        Err(code) => (Err(code), None),
     };
     Box::pin(async move {
         let kept = match pending {
             Some(pending) => keeper::kept(pending).await.map_err(|error| error.code),
             None => Ok(()),
         };
-        Reply::Answer(answer(request, judged, kept).into())
+        Reply::Answer(answer(request, judged, (may, kept)).into())
     })
 }
 
 type Judged = Vec<Vec<Result<Stored, ErrorCode>>>;
 
-/// Partition by partition of each topic.
+/// Partition by partition of each topic, whoever it is that commits.
 fn judge(shared: &Shared, request: &OffsetCommitRequest) -> Judged {
-    let who = Who {
-        member_id: &request.member_id,
-        instance: request.group_instance_id.as_deref(),
-        generation: request.generation_id_or_member_epoch,
-    };
-    let may = shared.groups.may_commit(&request.group_id, who);
     let snapshot = shared.catalogue.snapshot();
     // Many partitions of a topic may come one by one.
     let mut known = HashMap::new();
     let mut judged = Judged::with_capacity(request.topics.len());
     for asked in &request.topics {
         let topic = *known.entry(&asked.name).or_insert_with(|| snapshot.topic(&asked.name));
-        let one =
-            |partition: &OffsetCommitRequestPartition| may.and_then(|()| judge_one(shared, topic, partition));
+        let one = |partition: &OffsetCommitRequestPartition| judge_one(shared, topic, partition);
         judged.push(asked.partitions.iter().map(one).collect());
     }
     judged
@@ -93,9 +89,14 @@ fn judge_one(
     Ok(Stored::new(PartitionId { topic: topic.id, index }, committed))
 }
 
-fn answer(request: OffsetCommitRequest, judged: Judged, kept: Result<(), ErrorCode>) -> OffsetCommitResponse {
+/// The first reason there is: they may not commit, the partition's own, the disk's.
+fn answer(
+    request: OffsetCommitRequest,
+    judged: Judged,
+    (may, kept): (Result<(), ErrorCode>, Result<(), ErrorCode>),
+) -> OffsetCommitResponse {
     let partition = |(partition, judged): (OffsetCommitRequestPartition, Result<Stored, ErrorCode>)| {
-        let code = judged.and(kept).err().unwrap_or(ErrorCode::None);
+        let code = may.and(judged).and(kept).err().unwrap_or(ErrorCode::None);
         OffsetCommitResponsePartition::default()
             .with_partition_index(partition.partition_index)
             .with_error_code(code.number())

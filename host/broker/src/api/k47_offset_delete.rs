@@ -26,36 +26,29 @@ use crate::shared::{PartitionId, Shared};
 
 pub(super) async fn handle(shared: &Shared, request: OffsetDeleteRequest) -> OffsetDeleteResponse {
     let group = request.group_id.to_string();
-    let subscription = match subscription(shared, &group) {
-        Ok(subscription) => subscription,
-        Err(code) => return OffsetDeleteResponse::default().with_error_code(code.number()),
-    };
+    let has_offsets = shared.groups.keeper().offsets().group(&group).is_some();
     let snapshot = shared.catalogue.snapshot();
-    let mut gone = Vec::new();
     let mut topics = Vec::with_capacity(request.topics.len());
-    for asked in request.topics {
-        let topic = snapshot.topic(&asked.name);
-        let is_read = subscription.reads(&asked.name);
-        let judged: Vec<_> = judge(&asked, topic, is_read);
-        gone.extend(judged.iter().filter_map(|one| one.ok()));
-        topics.push((asked, judged));
-    }
-    let kept = if gone.is_empty() {
-        Ok(())
-    } else {
-        let pending = shared.groups.keeper().begin(Change::forget(group, gone)).await;
-        keeper::kept(pending).await.map_err(|error| error.code)
+    let pending = shared.groups.change(|coordinator, _| {
+        check_id(&group)?;
+        let living = coordinator.group(&group).map(Subscription::of);
+        let subscription = living.or_else(|| has_offsets.then(Subscription::none));
+        let subscription = subscription.ok_or(ErrorCode::GroupIdNotFound)?;
+        let mut gone = Vec::new();
+        for asked in request.topics {
+            let judged = judge(&asked, snapshot.topic(&asked.name), subscription.reads(&asked.name));
+            gone.extend(judged.iter().filter_map(|one| one.ok()));
+            topics.push((asked, judged));
+        }
+        Ok((!gone.is_empty()).then(|| Change::forget(group.clone(), gone)))
+    });
+    let kept = match pending.await {
+        Ok(Some(pending)) => keeper::kept(pending).await.map_err(|error| error.code),
+        Ok(None) => Ok(()),
+        Err(code) => return OffsetDeleteResponse::default().with_error_code(code.number()),
     };
     let answers = topics.into_iter().map(|(asked, judged)| answer(asked, judged, kept));
     OffsetDeleteResponse::default().with_topics(answers.collect())
-}
-
-/// What the members of a group that is there read.
-fn subscription(shared: &Shared, group: &str) -> Result<Subscription, ErrorCode> {
-    check_id(group)?;
-    let living = shared.groups.look(|coordinator| coordinator.group(group).map(Subscription::of));
-    let has_offsets = shared.groups.keeper().offsets().group(group).is_some();
-    living.or_else(|| has_offsets.then(Subscription::none)).ok_or(ErrorCode::GroupIdNotFound)
 }
 
 fn judge(

@@ -16,7 +16,10 @@ use crate::config::FlushPolicy;
 use crate::errors::ApiError;
 
 /// Changes that are written together at most, and that may wait.
-const TOGETHER_MAX: usize = 512;
+pub(super) const TOGETHER_MAX: usize = 512;
+
+/// Room for one change among those that wait.
+pub(crate) struct Room<'a>(Option<mpsc::Permit<'a, Message>>);
 
 /// Tells whether a change was kept.
 pub(crate) type Kept = oneshot::Receiver<Result<(), ApiError>>;
@@ -72,12 +75,14 @@ impl Keeper {
         self.offsets.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands a change over, in order with others.
+    /// Waits for room, so that a change can be handed over later without waiting.
+    pub(crate) async fn room(&self) -> Room<'_> {
+        Room(self.sender.reserve().await.ok())
+    }
+
+    /// Hands a change over once there is room, in order with others.
     pub(crate) async fn begin(&self, change: Change) -> Kept {
-        let (done, kept) = oneshot::channel();
-        // A thread that has ended drops `done`, which tells the same.
-        let _ = self.sender.send(Message::Change(change, done)).await;
-        kept
+        self.room().await.hand_over(change)
     }
 
     /// Makes durable what was written, with [`FlushPolicy::Interval`].
@@ -88,6 +93,18 @@ impl Keeper {
     /// Ends the thread once everything before is kept.
     pub(crate) async fn stop(&self) {
         let _ = self.sender.send(Message::Stop).await;
+    }
+}
+
+impl Room<'_> {
+    /// Hands a change over, in order with others.
+    pub(crate) fn hand_over(self, change: Change) -> Kept {
+        let (done, kept) = oneshot::channel();
+        // A thread that has ended takes nothing; that `done` is dropped tells the same.
+        if let Some(permit) = self.0 {
+            permit.send(Message::Change(change, done));
+        }
+        kept
     }
 }
 

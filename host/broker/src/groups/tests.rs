@@ -7,6 +7,7 @@
 )]
 
 mod disk;
+mod handed_over;
 mod members;
 mod model;
 
