@@ -28,5 +28,6 @@ mod no_compiler;
 mod normal_topic;
 mod reader;
 mod readme;
+mod serve;
 mod tidy;
 mod verify;

@@ -27,7 +27,7 @@ pub struct Host {
 pub struct Home {
     folder: TempDir,
     address: SocketAddr,
-    address_space_bytes: Option<u64>,
+    limits: Vec<String>,
     arguments: Vec<String>,
     environment: Option<(&'static str, &'static str)>,
 }
@@ -40,12 +40,18 @@ impl Home {
     pub fn new() -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("verbatim-test-").tempdir()?;
         let address = free_address()?;
-        Ok(Self { folder, address, address_space_bytes: None, arguments: Vec::new(), environment: None })
+        Ok(Self { folder, address, limits: Vec::new(), arguments: Vec::new(), environment: None })
     }
 
     /// Limits the host's address space, in bytes.
     pub fn address_space(mut self, bytes: u64) -> Self {
-        self.address_space_bytes = Some(bytes);
+        self.limits.push(format!("--as={bytes}"));
+        self
+    }
+
+    /// Limits the host's open files, softly and hard.
+    pub fn open_files(mut self, soft: u64, hard: u64) -> Self {
+        self.limits.push(format!("--nofile={soft}:{hard}"));
         self
     }
 
@@ -87,14 +93,13 @@ impl Home {
     /// With the host's log, if it ends or takes too long.
     pub fn start(&self) -> anyhow::Result<Host> {
         let log = self.log_file();
-        let mut command = match self.address_space_bytes {
-            // The limit is set by prlimit, which then becomes the host.
-            Some(bytes) => {
-                let mut command = Command::new("prlimit");
-                command.arg(format!("--as={bytes}")).arg(programs::verbatim()?);
-                command
-            }
-            None => Command::new(programs::verbatim()?),
+        let mut command = if self.limits.is_empty() {
+            Command::new(programs::verbatim()?)
+        } else {
+            // Limits are set by prlimit, which then becomes the host.
+            let mut command = Command::new("prlimit");
+            command.args(&self.limits).arg(programs::verbatim()?);
+            command
         };
         command.arg("serve").arg("--data").arg(self.data()).envs(self.environment);
         command.args(["--listen", &self.address.to_string()]).args(&self.arguments);

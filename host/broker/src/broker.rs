@@ -183,6 +183,17 @@ impl Broker {
         self.shared.catalogue.snapshot().cluster_id.clone()
     }
 
+    /// How many partitions there are at present, of all topics.
+    #[must_use]
+    pub fn partitions(&self) -> usize {
+        let snapshot = self.shared.catalogue.snapshot();
+        snapshot
+            .topics
+            .values()
+            .map(|topic| usize::try_from(topic.partitions).unwrap_or(usize::MAX))
+            .fold(0, usize::saturating_add)
+    }
+
     /// Stops taking requests, answers those that were taken, makes everything durable and closes.
     pub async fn shutdown(self) {
         let Self { stop, serving, threads, mut upkeep, shared, endpoint, .. } = self;

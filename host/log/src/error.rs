@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum LogError {
     /// The operating system refused an operation.
-    #[error("{what} failed, file=`{}`: {source}", file.display())]
+    #[error("{what} failed, file=`{}`: {source}{}", file.display(), remedy(.source))]
     Io {
         /// The operation.
         what: &'static str,
@@ -118,10 +118,36 @@ pub enum ReadError {
     Log(#[from] LogError),
 }
 
+/// What to do about it, where the operating system's words do not say.
+fn remedy(source: &std::io::Error) -> &'static str {
+    let is = |errno: rustix::io::Errno| source.raw_os_error() == Some(errno.raw_os_error());
+    if is(rustix::io::Errno::MFILE) {
+        "; raise the process's hard limit of open files (LimitNOFILE, ulimit -Hn) and start it again: it needs the \
+         connections it may have, plus 600, plus two for each partition"
+    } else {
+        ""
+    }
+}
+
 fn holder(pid: &Option<u32>) -> String {
     pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
 fn after_cut(cut: &Option<i64>) -> String {
     cut.map_or_else(String::new, |to| format!(" (the log stays cut to {to})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_open_files_are_told_with_what_to_do() {
+        let told = |errno: rustix::io::Errno| {
+            let source = std::io::Error::from_raw_os_error(errno.raw_os_error());
+            LogError::Io { what: "open", file: "/data/t-0/0.log".into(), source }.to_string()
+        };
+        assert!(told(rustix::io::Errno::MFILE).contains("hard limit of open files"));
+        assert!(!told(rustix::io::Errno::NOSPC).contains("open files"));
+    }
 }

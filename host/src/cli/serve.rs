@@ -98,7 +98,7 @@ impl Serve {
         for (name, path) in named {
             modules.add_file(&name, &path)?;
         }
-        open_files::raise(config.limits.connections_max);
+        open_files::raise();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .max_blocking_threads(BLOCKING_THREADS_MAX)
@@ -173,6 +173,7 @@ async fn serve(config: Config, modules: Modules, mirrors: Vec<Inside>, output: O
         sha256: module.digest.to_string(),
     });
     let (data, started) = (config.data.clone(), started.collect());
+    let (advertise, connections_max) = (config.advertise.clone(), config.limits.connections_max);
     let broker = Broker::start(config, Arc::new(modules)).await.context("the host does not start")?;
     let started = Started {
         version: verbatim::VERSION,
@@ -183,7 +184,8 @@ async fn serve(config: Config, modules: Modules, mirrors: Vec<Inside>, output: O
         modules: started,
     };
     output.write(&started, || started.line())?;
-    let mirrors = Mirrors::start(mirrors, &broker);
+    open_files::tell(connections_max, broker.partitions());
+    let mirrors = Mirrors::start(mirrors, &broker, advertise);
     tokio::select! {
         _ = terminated.recv() => tracing::info!("SIGTERM: shutting down"),
         _ = interrupted.recv() => tracing::info!("SIGINT: shutting down"),

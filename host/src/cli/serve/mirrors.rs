@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use verbatim::broker::Broker;
@@ -18,6 +19,10 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How long a mirror may take to stop; what is not acknowledged by then is copied after the next start.
 const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// Time between two looks whether mirrors reach their own host, and how long one may take.
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
+const LOOK_MAX: Duration = Duration::from_secs(5);
 
 /// All mirrors of a host.
 #[derive(Debug)]
@@ -49,12 +54,18 @@ pub(super) fn asked(tables: Vec<Asked>, listen: SocketAddr) -> Result<Vec<Inside
 }
 
 impl Mirrors {
-    /// Starts them, to copy into this host, whose metrics get theirs.
-    pub(super) fn start(asked: Vec<Inside>, host: &Broker) -> Self {
+    /// Starts them, to copy into this host, whose metrics get theirs, and which tells its clients to reach it there.
+    pub(super) fn start(asked: Vec<Inside>, host: &Broker, advertise: Option<(String, u16)>) -> Self {
         let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
         let figures = host.metrics_addr().filter(|_| !asked.is_empty()).map(|_| Arc::<Figures>::default());
         if let Some(figures) = &figures {
             host.add_metrics(Arc::<Figures>::clone(figures));
+        }
+        if let Some(advertise) = advertise.filter(|_| !asked.is_empty()) {
+            let stop = stop.clone();
+            running.spawn(async move {
+                stop.run_until_cancelled(watch_own_host(advertise)).await;
+            });
         }
         for Inside { name, mut config } in asked {
             config.target = cluster(vec![reachable(host.local_addr()).to_string()]);
@@ -83,6 +94,33 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
         ip => ip,
     };
     SocketAddr::new(ip, listen.port())
+}
+
+/// Mirrors are clients as others are: they copy into their host where it says that it is. Tells each time when it cannot be
+/// reached there, for another reason than before, or can again.
+async fn watch_own_host((host, port): (String, u16)) {
+    let address = format!("{host}:{port}");
+    let mut unreachable = None;
+    let mut looks = every(LOOK_INTERVAL);
+    loop {
+        looks.tick().await;
+        let connected = tokio::time::timeout(LOOK_MAX, TcpStream::connect((host.as_str(), port))).await;
+        let reason = match connected {
+            Ok(Ok(_)) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some(format!("no connection within {LOOK_MAX:?}")),
+        };
+        match &reason {
+            _ if reason == unreachable => {}
+            Some(reason) => tracing::warn!(
+                advertise = address,
+                reason,
+                "mirrors cannot reach their own host at the address that it tells its clients: advertise one that this machine reaches as well"
+            ),
+            None => tracing::info!(advertise = address, "mirrors reach their own host again"),
+        }
+        unreachable = reason;
+    }
 }
 
 /// Keeps one mirror going.
