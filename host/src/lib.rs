@@ -13,14 +13,15 @@
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let config = Config::new("data".into(), "127.0.0.1:9092".parse()?);
-//! let broker = Broker::start(config, Arc::new(Modules::bundled()?)).await?;
+//! let modules = Arc::new(Modules::bundled("data".as_ref())?);
+//! let broker = Broker::start(config, modules).await?;
 //! println!("serves on {}", broker.local_addr());
 //! broker.shutdown().await;
 //! # Ok(())
 //! # }
 //! ```
 
-mod modules;
+pub mod modules;
 
 pub use modules::{Modules, ModulesError};
 pub use verbatim_batch as batch;

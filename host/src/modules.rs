@@ -1,16 +1,44 @@
-//! Compiled modules by name, as a broker takes its judges from.
+//! Compiled modules by name, as a broker takes its judges from; each can be swapped while it serves.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use verbatim_broker::{Judges, OwnPartition, properties::DEFAULT_MODULE};
-use verbatim_engine::{Digest, Engine, Failure, Inspection, Judge, Limits, LoadError, Module};
+use verbatim_engine::{
+    Digest, Engine, Failure, Generation, Inspection, Judge, Limits, LoadError, Module, Slot, SlotSettings,
+};
+use verbatim_log::DiskIo;
+
+mod news;
+mod status;
+mod store;
+mod swap;
+
+pub use status::{Served, Status};
+pub use store::{Entry, HISTORY_MAX, Outcome, StoreError};
+pub use swap::{Swap, SwapError, Swapped};
+pub use verbatim_engine::Bound;
+
+use news::News;
+use store::Store;
 
 /// Modules by the name that topics choose them by.
-#[derive(Debug)]
 pub struct Modules {
     engine: Engine,
-    named: BTreeMap<String, Module>,
+    named: BTreeMap<String, Named>,
+    store: Arc<Store>,
+    news: News,
+}
+
+/// The place of one name.
+struct Named {
+    slot: Slot,
+    /// What the host is started with.
+    own: Module,
+    /// Held by whoever swaps.
+    changing: Mutex<()>,
 }
 
 /// A module that cannot be had.
@@ -35,32 +63,47 @@ pub enum ModulesError {
         /// Why.
         source: LoadError,
     },
+    /// What was chosen before cannot be read.
+    #[error("what was swapped before is not known: {0}")]
+    Chosen(#[from] StoreError),
     /// No engine can be had.
     #[error(transparent)]
     Engine(LoadError),
 }
 
 impl Modules {
-    /// The module that comes with this software, `exact-mirroring`.
+    /// The module that comes with this software, `exact-mirroring`, for a host with this data folder: what modules were
+    /// swapped for is kept there.
     ///
     /// # Errors
-    /// It was not built into this software, for want of a compiler; or the machine cannot run it.
-    pub fn bundled() -> Result<Self, ModulesError> {
+    /// It was not built into this software, for want of a compiler; the machine cannot run it; or the folder cannot be read.
+    pub fn bundled(data: &Path) -> Result<Self, ModulesError> {
         let engine = Engine::new(Limits::default()).map_err(ModulesError::Engine)?;
-        let mut modules = Self { engine, named: BTreeMap::new() };
+        let store = Arc::new(Store::open(data, Arc::new(DiskIo))?);
+        let news = News::start(Arc::clone(&store));
+        let mut modules = Self { engine, named: BTreeMap::new(), store, news };
         modules.add(DEFAULT_MODULE, verbatim_artifact::exact_mirroring()?)?;
         Ok(modules)
     }
 
-    /// Adds a module, in the place of one of that name.
+    /// Adds a module, in the place of one of that name. If it was swapped for another one before, that one serves; if that
+    /// cannot be had any more, a line of the log says so and this one serves.
     ///
     /// # Errors
     /// It is not a module of a known contract, or does not start.
     pub fn add(&mut self, name: &str, bytes: &[u8]) -> Result<&Inspection, ModulesError> {
         let load = |source| ModulesError::Load { name: name.to_owned(), source };
-        let module = Module::load(&self.engine, bytes).map_err(load)?;
-        let named = self.named.entry(name.to_owned()).insert_entry(module);
-        Ok(named.into_mut().inspect())
+        let own = Module::load(&self.engine, bytes).map_err(load)?;
+        let serving = self.chosen(name).unwrap_or_else(|| own.clone());
+        let settings = SlotSettings {
+            first: self.store.generation(name),
+            observer: self.news.observer(own.digest()),
+            ..SlotSettings::default()
+        };
+        let slot = Slot::with(name, serving, settings);
+        let named = Named { slot, own, changing: Mutex::new(()) };
+        let named = self.named.entry(name.to_owned()).insert_entry(named);
+        Ok(named.into_mut().own.inspect())
     }
 
     /// Adds a module from a file.
@@ -73,9 +116,28 @@ impl Modules {
         self.add(name, &bytes)
     }
 
-    /// All modules, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Inspection)> {
-        self.named.iter().map(|(name, module)| (name.as_str(), module.inspect()))
+    /// What serves at present, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Arc<Generation>)> {
+        self.named.iter().map(|(name, named)| (name.as_str(), named.slot.current()))
+    }
+
+    /// The module that this name was swapped for.
+    fn chosen(&self, name: &str) -> Option<Module> {
+        let sha256 = self.store.chosen(name)?;
+        match self.stored(&sha256) {
+            Ok(module) => {
+                tracing::info!(module = name, sha256, "the module that it was swapped for serves");
+                Some(module)
+            }
+            Err(error) => {
+                tracing::error!(module = name, %error, "the module that it was swapped for cannot be had: the one that the host is started with serves");
+                None
+            }
+        }
+    }
+
+    fn stored(&self, sha256: &str) -> Result<Module, SwapError> {
+        Ok(Module::load(&self.engine, &self.store.bytes(sha256)?)?)
     }
 }
 
@@ -85,15 +147,21 @@ impl Judges for Modules {
     }
 
     fn digest(&self, module: &str) -> Option<Digest> {
-        self.named.get(module).map(|module| module.inspect().digest)
+        self.named.get(module).map(|named| named.slot.current().digest())
     }
 
     fn judge(&self, module: &str) -> Result<Box<dyn Judge<OwnPartition>>, Failure> {
         match self.named.get(module) {
-            Some(found) => Ok(Box::new(found.instance::<OwnPartition>()?)),
+            Some(found) => Ok(Box::new(found.slot.follower::<OwnPartition>())),
             None => Err(Failure::Start {
                 text: format!("there is no module of this name, produce.module=`{module}`"),
             }),
         }
+    }
+}
+
+impl fmt::Debug for Modules {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_map().entries(self.named.iter().map(|(name, named)| (name, &named.slot))).finish()
     }
 }

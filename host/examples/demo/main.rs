@@ -31,8 +31,8 @@ const BEFORE_THE_MOVE: usize = 150;
 async fn main() -> anyhow::Result<()> {
     let began = Instant::now();
     let folder = tempfile::tempdir()?;
-    let modules = Arc::new(Modules::bundled()?);
-    let digest = modules.iter().next().map(|(_, module)| module.digest.to_string()).unwrap_or_default();
+    let modules = Arc::new(Modules::bundled(folder.path())?);
+    let digest = modules.iter().next().map(|(_, module)| module.digest().to_string()).unwrap_or_default();
     let short = digest.get(..12).unwrap_or_default();
     say(&format!("verbatim {}, judged by module exact-mirroring sha256:{short}\n", verbatim::VERSION));
     let source = start(&folder.path().join("source"), &modules).await?;

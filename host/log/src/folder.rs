@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub use crate::checked::{atomic_replace, read_checked};
 
-use crate::checked::{read_whole, remove_file, sync_parent};
+use crate::checked::{read_whole, remove_file, replace_file, sync_parent};
 use crate::{Io, Lock, LogError};
 
 /// The newest data folder layout that is understood.
@@ -65,6 +65,22 @@ impl DataFolder {
         };
         Ok(names.iter().filter_map(partition).collect())
     }
+}
+
+/// Replaces a file of any content as a whole, durably: after a crash there is the old one or the new one.
+///
+/// # Errors
+/// What failed; the file is then the old one or the new one.
+pub fn replace(io: &dyn Io, path: &Path, bytes: &[u8]) -> Result<(), LogError> {
+    replace_file(io, path, bytes, true)
+}
+
+/// All bytes of a file; `None` if there is none.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(io: &dyn Io, path: &Path) -> Result<Option<Vec<u8>>, LogError> {
+    read_whole(io, path)
 }
 
 /// Removes a partition's folder and all in it. The facts go first, so that what a crash leaves is no log any more, and

@@ -64,6 +64,8 @@ pub(super) struct Serve {
     pub(super) group_members_bytes_max: Option<usize>,
     pub(super) group_offsets_bytes_max: Option<usize>,
     pub(super) group_offset_metadata_bytes_max: Option<usize>,
+    pub(super) control_listen: Option<SocketAddr>,
+    pub(super) control_token_file: Option<PathBuf>,
     pub(super) allow_plaintext: Option<bool>,
     #[serde(default)]
     pub(super) module: BTreeMap<String, PathBuf>,

@@ -5,6 +5,7 @@
 //! well, 1 it failed, 2 the call is wrong.
 
 mod connect;
+mod control;
 mod file;
 mod log_dump;
 mod logging;
@@ -65,7 +66,7 @@ enum Command {
     /// Look into a partition's folder
     #[command(subcommand)]
     Log(log_dump::Log),
-    /// Look into a module's file
+    /// Look into a module's file, or swap modules of a running host
     #[command(subcommand)]
     Module(module::Module),
 }
@@ -101,7 +102,7 @@ fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Topic(topic) => connect::block_on(topic.run(&bootstrap, output)),
         Command::Produce(produce) => connect::block_on(produce.run(&bootstrap, output)),
         Command::Log(log) => log.run(output),
-        Command::Module(module) => module.run(output),
+        Command::Module(module) => module.run(&settings.serve, output),
     };
     done.map(|()| ExitCode::SUCCESS)
 }

@@ -1,13 +1,16 @@
-//! `verbatim module`: what can be said of a module's file without letting it judge.
+//! `verbatim module`: what can be said of a module's file without letting it judge, and modules of a running host.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Subcommand;
 use serde::Serialize;
 use verbatim::engine;
 
+use super::file;
 use super::output::Output;
+
+mod running;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Module {
@@ -16,6 +19,14 @@ pub(super) enum Module {
         /// The module, a WebAssembly component
         file: PathBuf,
     },
+    /// Put another module in the place of a named one of a running host, without a gap
+    Swap(running::Swap),
+    /// Show which modules a running host has in service
+    Status(running::Status),
+    /// Have a running host go back to the module that served before
+    Rollback(running::Rollback),
+    /// Show what became of each swap in a running host
+    History(running::History),
 }
 
 #[derive(Serialize)]
@@ -33,10 +44,19 @@ struct Inspected {
 }
 
 impl Module {
-    pub(super) fn run(self, output: Output) -> anyhow::Result<()> {
-        let Self::Inspect { file } = self;
+    pub(super) fn run(self, serve: &file::Serve, output: Output) -> anyhow::Result<()> {
+        match self {
+            Self::Inspect { file } => Self::inspect(&file, output),
+            Self::Swap(swap) => swap.run(serve, output),
+            Self::Status(status) => status.run(serve, output),
+            Self::Rollback(rollback) => rollback.run(serve, output),
+            Self::History(history) => history.run(serve, output),
+        }
+    }
+
+    fn inspect(file: &Path, output: Output) -> anyhow::Result<()> {
         let shown = file.display();
-        let bytes = std::fs::read(&file).with_context(|| format!("cannot read, file=`{shown}`"))?;
+        let bytes = std::fs::read(file).with_context(|| format!("cannot read, file=`{shown}`"))?;
         let engine = engine::Engine::new(engine::Limits::default())?;
         let module = engine::Module::load(&engine, &bytes)
             .with_context(|| format!("cannot be used, file=`{shown}`"))?;

@@ -14,10 +14,12 @@ use verbatim::broker::{Broker, Config, FlushPolicy};
 
 use super::Usage;
 use super::connect::host_port;
+use super::control::server::{Control, Remote};
 use super::file;
 use super::mirror::Inside;
 use super::output::Output;
 
+mod control;
 mod groups;
 mod mirrors;
 mod open_files;
@@ -69,6 +71,8 @@ pub(super) struct Serve {
     peers: peers::Peers,
     #[command(flatten)]
     groups: groups::Groups,
+    #[command(flatten)]
+    control: control::Flags,
     /// A module from a file, for topics that choose it by produce.module; may be repeated
     #[arg(long, env = "VERBATIM_MODULE", value_parser = named_file, value_delimiter = ',', value_name = "NAME=FILE")]
     module: Vec<(String, PathBuf)>,
@@ -83,9 +87,14 @@ impl Serve {
         let mut named: Vec<(String, PathBuf)> = file.module.clone().into_iter().collect();
         named.extend(self.module.iter().cloned());
         let tables = std::mem::take(&mut file.mirror);
+        let remote = self.control.remote(&file)?;
         let config = self.config(file)?;
         let mirrors = mirrors::asked(tables, config.listen)?;
-        let listening = [("listen", Some(config.listen)), ("metrics-listen", config.metrics_listen)];
+        let listening = [
+            ("listen", Some(config.listen)),
+            ("metrics-listen", config.metrics_listen),
+            ("control-listen", remote.as_ref().map(|remote| remote.listen)),
+        ];
         for (name, address) in listening.iter().filter_map(|(name, address)| Some((name, (*address)?))) {
             if !address.ip().is_loopback() && !allow_plaintext {
                 let text = format!(
@@ -94,7 +103,7 @@ impl Serve {
                 return Err(Usage(text).into());
             }
         }
-        let mut modules = Modules::bundled()?;
+        let mut modules = Modules::bundled(&config.data)?;
         for (name, path) in named {
             modules.add_file(&name, &path)?;
         }
@@ -104,7 +113,7 @@ impl Serve {
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .build()
             .context("the runtime cannot be started")?;
-        let served = runtime.block_on(serve(config, modules, mirrors, output));
+        let served = runtime.block_on(serve(config, Arc::new(modules), mirrors, remote, output));
         // What still reads the disk for nobody is not waited for.
         runtime.shutdown_timeout(END_MAX);
         served
@@ -152,6 +161,8 @@ struct Started {
     listen: SocketAddr,
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics_listen: Option<SocketAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control_listen: Option<SocketAddr>,
     data: PathBuf,
     cluster_id: String,
     modules: Vec<StartedModule>,
@@ -164,21 +175,30 @@ struct StartedModule {
     sha256: String,
 }
 
-async fn serve(config: Config, modules: Modules, mirrors: Vec<Inside>, output: Output) -> anyhow::Result<()> {
+async fn serve(
+    config: Config,
+    modules: Arc<Modules>,
+    mirrors: Vec<Inside>,
+    remote: Option<Remote>,
+    output: Output,
+) -> anyhow::Result<()> {
     let (mut terminated, mut interrupted) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let started = modules.iter().map(|(name, module)| StartedModule {
         name: name.to_owned(),
-        version: module.description.version.clone(),
-        sha256: module.digest.to_string(),
+        version: module.module().inspect().description.version.clone(),
+        sha256: module.digest().to_string(),
     });
     let (data, started) = (config.data.clone(), started.collect());
     let (advertise, connections_max) = (config.advertise.clone(), config.limits.connections_max);
-    let broker = Broker::start(config, Arc::new(modules)).await.context("the host does not start")?;
+    let broker =
+        Broker::start(config, Arc::<Modules>::clone(&modules)).await.context("the host does not start")?;
+    let control = Control::start(&data, remote, control::answering(modules)).await?;
     let started = Started {
         version: verbatim::VERSION,
         listen: broker.local_addr(),
         metrics_listen: broker.metrics_addr(),
+        control_listen: control.remote,
         data: std::path::absolute(&data).unwrap_or(data),
         cluster_id: broker.cluster_id(),
         modules: started,
@@ -190,6 +210,7 @@ async fn serve(config: Config, modules: Modules, mirrors: Vec<Inside>, output: O
         _ = terminated.recv() => tracing::info!("SIGTERM: shutting down"),
         _ = interrupted.recv() => tracing::info!("SIGINT: shutting down"),
     }
+    control.stop().await;
     mirrors.stop().await;
     broker.shutdown().await;
     tracing::info!("shut down");
@@ -204,8 +225,9 @@ impl Started {
             .map(|module| format!("{} {} sha256:{}", module.name, module.version, module.sha256))
             .collect();
         let metrics = self.metrics_listen.map(|address| format!(", metrics {address}")).unwrap_or_default();
+        let control = self.control_listen.map(|address| format!(", control {address}")).unwrap_or_default();
         format!(
-            "verbatim {} serves on {}, data {}, module {}{metrics}",
+            "verbatim {} serves on {}, data {}, module {}{metrics}{control}",
             self.version,
             self.listen,
             self.data.display(),

@@ -1,0 +1,220 @@
+//! Modules of a running host: which ones serve, others put in their place, and back.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use serde_json::Value;
+
+use super::super::Usage;
+use super::super::control::client::Place;
+use super::super::control::{Ask, Bound};
+use super::super::file;
+use super::super::output::{Output, table};
+use super::super::values;
+
+/// Put another module in the place of a named one, without a gap
+#[derive(Debug, Args)]
+pub(in super::super) struct Swap {
+    /// The name that topics choose it by (`produce.module`)
+    name: String,
+    /// The module, a WebAssembly component
+    file: PathBuf,
+    /// Run a rule suite on it, beside the contract suite which it must always pass
+    #[arg(long, value_name = "kafka")]
+    suite: Option<String>,
+    /// Judge live requests with it first, and report every difference of verdict: a time (30s, 5m) or a number of requests
+    #[arg(long, value_name = "TIME|N")]
+    shadow: Option<String>,
+    /// Do all of it but the swap
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Show which modules serve
+#[derive(Debug, Args)]
+pub(in super::super) struct Status {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Go back to the module that served before
+#[derive(Debug, Args)]
+pub(in super::super) struct Rollback {
+    /// The name that topics choose it by (`produce.module`)
+    name: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Show what became of each swap
+#[derive(Debug, Args)]
+pub(in super::super) struct History {
+    /// The name that topics choose it by (`produce.module`)
+    name: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Swap {
+    pub(in super::super) fn run(self, file: &file::Serve, output: Output) -> anyhow::Result<()> {
+        let kafka = match self.suite.as_deref() {
+            None => false,
+            Some("kafka") => true,
+            Some(other) => return Err(values::wrong("module swap", "suite", other, "kafka").into()),
+        };
+        let shadow = self.shadow.as_deref().map(bound).transpose()?;
+        let shown = self.file.display();
+        let module = std::fs::read(&self.file)
+            .map_err(|error| Usage(format!("module file cannot be read, file=`{shown}`: {error}")))?;
+        let (name, length) = (self.name, u64::try_from(module.len())?);
+        let ask = Ask::Swap { name, length, kafka, shadow, dry_run: self.dry_run };
+        let done = self.place.ask(file, ask, &module, told(output))?;
+        output.write(&done, || swapped(&done))
+    }
+}
+
+impl Status {
+    pub(in super::super) fn run(self, file: &file::Serve, output: Output) -> anyhow::Result<()> {
+        let done = self.place.ask(file, Ask::Status, &[], |_| ())?;
+        output.write(&done, || rows(&done, STATUS))
+    }
+}
+
+impl Rollback {
+    pub(in super::super) fn run(self, file: &file::Serve, output: Output) -> anyhow::Result<()> {
+        let done = self.place.ask(file, Ask::Rollback { name: self.name }, &[], told(output))?;
+        output.write(&done, || swapped(&done))
+    }
+}
+
+impl History {
+    pub(in super::super) fn run(self, file: &file::Serve, output: Output) -> anyhow::Result<()> {
+        let done = self.place.ask(file, Ask::History { name: self.name }, &[], |_| ())?;
+        output.write(&done, || rows(&done, HISTORY))
+    }
+}
+
+/// Progress goes to stderr, for people only.
+fn told(output: Output) -> impl FnMut(&str) {
+    move |text| {
+        if output == Output::Text {
+            eprintln!("{text}");
+        }
+    }
+}
+
+/// A time or a number of requests.
+fn bound(text: &str) -> anyhow::Result<Bound> {
+    let wrong = || {
+        values::wrong(
+            "module swap",
+            "shadow",
+            text,
+            "a time (500ms, 30s, 5m) or a number of requests, 1 or more",
+        )
+    };
+    let digits = text.trim_end_matches(|char: char| !char.is_ascii_digit());
+    let number: u64 = digits.parse().ok().filter(|number| *number > 0).ok_or_else(wrong)?;
+    let ms = |factor| number.checked_mul(factor).map(Bound::Ms);
+    let bound = match text.get(digits.len()..) {
+        Some("") => Some(Bound::Requests(number)),
+        Some("ms") => ms(1),
+        Some("s") => ms(1_000),
+        Some("m") => ms(60_000),
+        _ => None,
+    };
+    bound.ok_or_else(|| wrong().into())
+}
+
+fn swapped(done: &Value) -> String {
+    let mut text = done.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let differences = done.pointer("/shadow/differences").and_then(Value::as_array);
+    for difference in differences.into_iter().flatten() {
+        // A string takes everything.
+        let _ = write!(text, "\n  {}", shown(Some(difference)));
+    }
+    text
+}
+
+/// Headings and the fields under them.
+type Columns = &'static [(&'static str, &'static str)];
+
+const STATUS: Columns = &[
+    ("NAME", "name"),
+    ("GENERATION", "generation"),
+    ("MODULE", "described"),
+    ("FOR", "since_ms"),
+    ("CALLS", "calls"),
+    ("REFUSALS", "refusals"),
+    ("FAILURES", "failures"),
+    ("SHA256", "sha256"),
+    ("CAUSE", "cause"),
+];
+const HISTORY: Columns = &[
+    ("AGO", "at_ms"),
+    ("OUTCOME", "outcome"),
+    ("GENERATION", "generation"),
+    ("MODULE", "described"),
+    ("SHA256", "sha256"),
+    ("REASON", "reason"),
+];
+
+fn rows(done: &Value, columns: Columns) -> String {
+    let heading = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
+    let cell = |value: &Value, field: &str| match value.get(field).and_then(Value::as_u64) {
+        Some(at_ms) if field.ends_with("_ms") => ago(at_ms),
+        _ => shown(value.get(field)),
+    };
+    let row = |value: &Value| columns.iter().map(|(_, field)| cell(value, field)).collect();
+    let rows: Vec<Vec<String>> =
+        std::iter::once(heading).chain(done.as_array().into_iter().flatten().map(row)).collect();
+    table(&rows)
+}
+
+/// How long ago that was, in its largest unit.
+fn ago(at_ms: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = now.saturating_sub(Duration::from_millis(at_ms)).as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn shown(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => "-".to_owned(),
+        Some(Value::String(text)) if text.is_empty() => "-".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shadow_period_is_a_time_or_a_number() {
+        for (text, expected) in [
+            ("30s", Bound::Ms(30_000)),
+            ("5m", Bound::Ms(300_000)),
+            ("250ms", Bound::Ms(250)),
+            ("1000", Bound::Requests(1_000)),
+        ] {
+            assert_eq!(bound(text).unwrap(), expected);
+        }
+        for text in ["", "s", "0", "0s", "-1", "1h", "1.5s", "99999999999999999999", "18446744073709551615m"]
+        {
+            let error = bound(text).unwrap_err();
+            assert!(error.is::<Usage>() && error.to_string().contains("shadow"), "{error}");
+        }
+    }
+}
