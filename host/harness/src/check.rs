@@ -8,48 +8,54 @@ use verbatim_engine::{Call, Denied, Memory, Placed, Plan, refusal_code};
 
 use crate::format::{ExpectSpec, Kept, LogAfterSpec, PlacedSpec};
 use crate::reason::reason_name;
+use crate::report::Difference;
 use crate::state::entries;
 
-/// Everything that differs, a line each.
+/// Everything that differs.
 pub(crate) fn request(
+    at: &str,
     expect: &ExpectSpec,
     call: &Call,
-    before: &Memory,
-    after: &Memory,
+    (before, after): (&Memory, &Memory),
     verdict: &Result<Plan, Denied>,
-) -> Vec<String> {
-    let mut found = Differences::default();
+) -> Vec<Difference> {
+    let mut found = Differences { at: at.to_owned(), found: Vec::new() };
     match (verdict, &expect.refused) {
         (Ok(plan), None) => accepted(&mut found, expect, call, plan),
-        (Ok(_), Some(reason)) => found.say(format!("expected the refusal {reason}, it was accepted")),
+        (Ok(_), Some(reason)) => found.say("verdict", format!("the refusal {reason}"), "accepted"),
         (Err(Denied::Refused(refusal)), Some(reason)) => refused(&mut found, reason, expect, refusal),
         (Err(Denied::Refused(refusal)), None) => {
             let reason = reason_name(refusal.reason);
-            found.say(format!("expected that it is accepted, it was refused as {reason}: {}", refusal.text));
+            found.say("verdict", "accepted", format!("refused as {reason}: {}", refusal.text));
         }
-        (Err(Denied::Failed(failure)), _) => found.say(format!("the module failed: {failure}")),
+        (Err(Denied::Failed(failure)), reason) => {
+            let expected =
+                reason.as_ref().map_or("accepted".into(), |reason| format!("the refusal {reason}"));
+            found.say("verdict", expected, failure.to_string());
+        }
     }
     if verdict.is_err() {
         unchanged(&mut found, before, after);
     }
     log(&mut found, &expect.log, after);
     traced(&mut found, &expect.trace, &after.lines);
-    found.lines
+    found.found
 }
 
-#[derive(Default)]
 struct Differences {
-    lines: Vec<String>,
+    at: String,
+    found: Vec<Difference>,
 }
 
 impl Differences {
-    fn say(&mut self, line: String) {
-        self.lines.push(line);
+    fn say(&mut self, what: impl Into<String>, expected: impl Into<String>, got: impl Into<String>) {
+        let (at, what) = (self.at.clone(), what.into());
+        self.found.push(Difference { at, what, expected: expected.into(), got: got.into() });
     }
 
     fn same<T: PartialEq + Debug + ?Sized>(&mut self, what: &str, expected: &T, got: &T) {
         if expected != got {
-            self.say(format!("{what}: expected {expected:?}, got {got:?}"));
+            self.say(what, shown(expected), shown(got));
         }
     }
 
@@ -58,6 +64,23 @@ impl Differences {
             self.same(what, expected, got);
         }
     }
+
+    /// Something that must contain a part.
+    fn contains(&mut self, what: &str, part: &str, text: &str) {
+        if !text.contains(part) {
+            self.say(what, format!("a part `{part}`"), format!("`{text}`"));
+        }
+    }
+}
+
+/// A value as people write it, where there may be none.
+fn shown<T: Debug + ?Sized>(value: &T) -> String {
+    let text = format!("{value:?}");
+    match text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')')) {
+        Some(inner) => inner.to_owned(),
+        None if text == "None" => "nothing".to_owned(),
+        None => text,
+    }
 }
 
 fn refused(found: &mut Differences, reason: &str, expect: &ExpectSpec, refusal: &Refusal) {
@@ -65,11 +88,9 @@ fn refused(found: &mut Differences, reason: &str, expect: &ExpectSpec, refusal: 
     found.same("code", &expect.code, &Some(refusal_code(refusal.reason).number));
     found.same("batch", &expect.batch, &refusal.batch);
     found.same("expected value", &expect.expected, &refusal.expected);
-    for part in expect.text.iter().filter(|part| !refusal.text.contains(part.as_str())) {
-        found.say(format!("text: expected a part `{part}`, got `{}`", refusal.text));
-    }
+    expect.text.iter().for_each(|part| found.contains("text", part, &refusal.text));
     if refusal.text.is_empty() {
-        found.say("text: expected field, value and expectation, got nothing".to_owned());
+        found.say("text", "field, value and expectation", "nothing");
     }
 }
 
@@ -78,9 +99,9 @@ fn accepted(found: &mut Differences, expect: &ExpectSpec, call: &Call, plan: &Pl
     found.same("duplicates", &expect.duplicates, &duplicates);
     found.same("batches placed", &expect.placed.len(), &plan.appends().len());
     for (index, (expected, placed)) in expect.placed.iter().zip(plan.appends()).enumerate() {
-        let mut one = Differences::default();
+        let mut one = Differences { at: format!("{}, placed {index}", found.at), found: Vec::new() };
         placement(&mut one, expected, call, placed);
-        one.lines.into_iter().for_each(|line| found.say(format!("placed {index}: {line}")));
+        found.found.extend(one.found);
     }
 }
 
@@ -93,14 +114,14 @@ fn placement(found: &mut Differences, expected: &PlacedSpec, call: &Call, placed
 
     let bytes = [placed.head.as_slice(), &placed.payload].concat();
     if let Err(error) = Batch::parse(&bytes) {
-        found.say(format!("the placed batch is not sound: {error}"));
+        found.say("the placed batch", "a sound one", error.to_string());
     }
     let index = usize::try_from(placed.index).unwrap_or(usize::MAX);
     let got = call.batches.get(index).and_then(|incoming| kept(&incoming.bytes, &bytes));
     // What is not said: an exact batch stays as it is, a normal one may get its place.
     let most = if call.policy.exact { Kept::Same } else { Kept::Placed };
     match (got, expected.bytes) {
-        (None, _) => found.say("bytes: more than place and timestamps differ from what came".to_owned()),
+        (None, _) => found.say("bytes", "as they came but for place and timestamps", "others"),
         (Some(got), Some(expected)) => found.same("bytes", &expected, &got),
         (Some(got), None) if got > most => found.same("bytes", &most, &got),
         (Some(_), None) => {}
@@ -133,7 +154,7 @@ fn unchanged(found: &mut Differences, before: &Memory, after: &Memory) {
     found.same("source after a refusal", &before.source, &after.source);
     if before.stored.bytes() != after.stored.bytes() || before.stored.producers() != after.stored.producers()
     {
-        found.say("a refusal changed what is stored".to_owned());
+        found.say("what is stored after a refusal", "what it was", "something else");
     }
 }
 
@@ -158,7 +179,5 @@ fn log(found: &mut Differences, expect: &LogAfterSpec, after: &Memory) {
 
 fn traced(found: &mut Differences, expected: &[String], lines: &[String]) {
     found.same("lines traced", &expected.len(), &lines.len());
-    for (part, line) in expected.iter().zip(lines).filter(|(part, line)| !line.contains(part.as_str())) {
-        found.say(format!("trace: expected a part `{part}`, got `{line}`"));
-    }
+    expected.iter().zip(lines).for_each(|(part, line)| found.contains("trace", part, line));
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
 
 /// Which kind of topic a scenario is about.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The partition assigns offsets.
@@ -20,7 +21,8 @@ pub(crate) struct File {
     /// Batches by name, for `use`.
     #[serde(default)]
     pub(crate) batch: BTreeMap<String, BatchSpec>,
-    pub(crate) scenario: Vec<ScenarioSpec>,
+    /// Each with its place in the file.
+    pub(crate) scenario: Vec<Spanned<ScenarioSpec>>,
 }
 
 #[derive(Debug, Deserialize)]

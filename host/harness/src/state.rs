@@ -13,9 +13,9 @@ use crate::hex;
 use crate::suite::replica;
 
 /// The requests' clock, ten seconds after the records were made.
-const NOW_MS: i64 = 1_700_000_010_000;
+pub(crate) const NOW_MS: i64 = 1_700_000_010_000;
 /// The latest Produce version.
-const API_VERSION: i16 = 13;
+pub(crate) const API_VERSION: i16 = 13;
 /// Kafka's defaults.
 const MAX_MESSAGE_BYTES: u32 = 1_048_588;
 const SEGMENT_BYTES: u32 = 1 << 30;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use toml::Spanned;
 use verbatim_engine::Memory;
 use verbatim_engine::contract::{EpochEntry, Replica, Request};
 
@@ -12,13 +13,48 @@ use crate::batch::{self, Named};
 use crate::format::{ExpectSpec, File, JoinSpec, Mode, ReplicaSpec, RequestSpec, ScenarioSpec};
 use crate::{hex, state};
 
+/// The name of a suite that was loaded from files.
+const OF_FILES: &str = "scenarios";
+
 /// Scenarios in the order of their files' names and of the files.
 #[derive(Debug)]
 pub struct Suite {
+    name: String,
     scenarios: Vec<Scenario>,
 }
 
 impl Suite {
+    /// A suite made of texts: each with its file's name, as errors give it, and what the file contains.
+    ///
+    /// # Errors
+    /// As [`load`].
+    pub fn parse(name: &str, files: &[(&str, &str)]) -> Result<Self, LoadError> {
+        let mut scenarios = Vec::new();
+        for (file, text) in files {
+            let more = parse(Path::new(file), text);
+            scenarios.extend(more.map_err(|problem| LoadError { file: file.into(), problem })?);
+        }
+        Ok(Self { name: name.to_owned(), scenarios })
+    }
+
+    /// Its name: `scenarios` for one that was loaded from files.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Only the scenarios that show one of these rules.
+    #[must_use]
+    pub fn showing(mut self, rules: &[&str]) -> Self {
+        self.scenarios.retain(|scenario| scenario.rules.iter().any(|rule| rules.contains(&rule.as_str())));
+        self
+    }
+
+    /// Adds the scenarios of another.
+    pub fn extend(&mut self, other: Self) {
+        self.scenarios.extend(other.scenarios);
+    }
+
     /// All scenarios.
     #[must_use]
     pub fn scenarios(&self) -> &[Scenario] {
@@ -85,7 +121,7 @@ pub struct LoadError {
 enum Problem {
     Read(std::io::Error),
     Syntax(Box<toml::de::Error>),
-    Scenario { name: String, text: String },
+    Scenario { line: usize, name: String, text: String },
     Empty,
 }
 
@@ -94,7 +130,7 @@ impl fmt::Display for Problem {
         match self {
             Self::Read(error) => write!(f, "{error}"),
             Self::Syntax(error) => write!(f, "{error}"),
-            Self::Scenario { name, text } => write!(f, "scenario `{name}`: {text}"),
+            Self::Scenario { line, name, text } => write!(f, "line {line}: scenario `{name}`: {text}"),
             Self::Empty => f.write_str("there is no .toml file"),
         }
     }
@@ -103,7 +139,7 @@ impl fmt::Display for Problem {
 /// Reads one scenario file, or all `.toml` files of a folder by name.
 ///
 /// # Errors
-/// A file cannot be read, an unknown key (with its line), or a scenario that contradicts itself.
+/// A file cannot be read, has an unknown key, or a scenario that contradicts itself; the last two with their line.
 pub fn load(path: &Path) -> Result<Suite, LoadError> {
     let unreadable = |error| LoadError { file: path.to_owned(), problem: Problem::Read(error) };
     let mut files = vec![path.to_owned()];
@@ -124,16 +160,21 @@ pub fn load(path: &Path) -> Result<Suite, LoadError> {
             Err(problem) => return Err(LoadError { file, problem }),
         }
     }
-    Ok(Suite { scenarios })
+    Ok(Suite { name: OF_FILES.to_owned(), scenarios })
 }
 
 fn load_file(path: &Path) -> Result<Vec<Scenario>, Problem> {
-    let text = fs::read_to_string(path).map_err(Problem::Read)?;
-    let file: File = toml::from_str(&text).map_err(|error| Problem::Syntax(Box::new(error)))?;
+    parse(path, &fs::read_to_string(path).map_err(Problem::Read)?)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Vec<Scenario>, Problem> {
+    let file: File = toml::from_str(text).map_err(|error| Problem::Syntax(Box::new(error)))?;
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let prepare = |spec: ScenarioSpec| {
+    let prepare = |spec: Spanned<ScenarioSpec>| {
+        let before = text.get(..spec.span().start).unwrap_or_default();
+        let (line, spec) = (before.matches('\n').count().saturating_add(1), spec.into_inner());
         let name = spec.name.clone();
-        scenario(&stem, spec, &file.batch).map_err(|text| Problem::Scenario { name, text })
+        scenario(&stem, spec, &file.batch).map_err(|text| Problem::Scenario { line, name, text })
     };
     file.scenario.into_iter().map(prepare).collect()
 }

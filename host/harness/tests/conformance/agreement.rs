@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -11,19 +10,16 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use verbatim_batch::{Header, frames};
 use verbatim_engine::contract::{EpochEntry, Position, Request};
 use verbatim_engine::{Denied, Instance, Judge, Memory, Native, NotJoined, Plan};
+use verbatim_harness::random::{self, Sent, Tape};
 use verbatim_harness::reason_name;
 use verbatim_policy::ExactMirroring;
 
-use crate::tape::Tape;
-use crate::world::Sent;
-use crate::{component, world};
+use crate::{SEED_VARIABLE, component, seed};
 
 const CASES: u32 = 4000;
 const REQUESTS: usize = 6;
 /// Long enough for every choice of a case.
 const TAPE_LEN: usize = 600;
-/// Set to a printed seed, it runs the same cases again.
-const SEED_VARIABLE: &str = "VERBATIM_SEED";
 
 /// Rare things that have to come about, so that the run tells of them.
 const HAPPENINGS: [&str; 6] = [
@@ -47,7 +43,6 @@ struct Judges {
 #[test]
 fn native_and_component_agree_on_random_requests() {
     let seed = seed();
-    println!("{SEED_VARIABLE}={seed}");
     let judges = RefCell::new(Judges {
         native: Native::new(ExactMirroring),
         component: component(),
@@ -74,10 +69,10 @@ fn native_and_component_agree_on_random_requests() {
 
 impl Judges {
     fn case(&mut self, tape: &mut Tape<'_>) -> Result<(), TestCaseError> {
-        let mut log = world::log(tape);
+        let mut log = random::log(tape);
         let mut sent: Vec<Sent> = Vec::new();
         for _ in 0..REQUESTS {
-            let one = world::request(tape, &log, &sent);
+            let one = random::request(tape, &log, &sent);
             let before = |sent: &Sent| sent.0 == one.0 && sent.1 == one.1 && one.2.starts_with(&sent.2);
             let repeats = sent.iter().any(before);
             sent.push(one.clone());
@@ -181,15 +176,6 @@ fn name(verdict: &Result<Plan, Denied>) -> String {
         Ok(_) => "accepted".to_owned(),
         Err(Denied::Refused(refusal)) => reason_name(refusal.reason).into_owned(),
         Err(Denied::Failed(_)) => "failed".to_owned(),
-    }
-}
-
-fn seed() -> u64 {
-    match std::env::var(SEED_VARIABLE) {
-        Ok(text) => {
-            text.parse().unwrap_or_else(|_| panic!("{SEED_VARIABLE} must be a number, it is `{text}`"))
-        }
-        Err(_) => RandomState::new().hash_one(CASES),
     }
 }
 

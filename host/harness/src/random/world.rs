@@ -1,7 +1,7 @@
-//! Random topics, logs and requests, small enough to meet each other's edges.
+//! The topics, logs and requests.
 
 use bytes::Bytes;
-use verbatim_batch::{Attributes, BatchBuilder, Codec, HEADER_LEN, Header, NewRecord, reseal};
+use verbatim_batch::{Attributes, BatchBuilder, Codec, HEADER_LEN, Header, NewRecord, OVERHEAD_LEN, reseal};
 use verbatim_engine::contract::{EpochEntry, Framing, Policy, Replica, Request};
 use verbatim_engine::{Memory, Stored};
 
@@ -9,23 +9,25 @@ use super::tape::Tape;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
-/// A request with what comes beside it.
-pub(crate) type Sent = (Request, Vec<EpochEntry>, Bytes);
+/// A request with what comes beside it: the tag's entries, and the batches one behind the other.
+pub type Sent = (Request, Vec<EpochEntry>, Bytes);
 
-/// A topic with a log that could have come about.
-pub(crate) fn log(tape: &mut Tape<'_>) -> Memory {
+/// A topic of either mode with a log that could have come about.
+#[must_use]
+pub fn log(tape: &mut Tape<'_>) -> Memory {
     let mut log = Memory::new(policy(tape));
-    log.inflate = verbatim_harness::inflate;
+    log.inflate = crate::inflate;
     for _ in 0..tape.below(5) {
         append(tape, &mut log);
     }
     if log.policy.exact {
-        log.end += tape.one(&[0, 0, 2]);
+        log.end = log.end.saturating_add(tape.one(&[0, 0, 2]));
         if tape.rarely(4) {
             let last = log.epochs.last().map_or(0, |entry| entry.epoch);
             log.epochs.assign(last.saturating_add(1), log.end);
         }
-        log.shown_epoch = log.epochs.last().map_or(-1, |entry| entry.epoch) + tape.one(&[0, 0, 1]);
+        let last = log.epochs.last().map_or(-1, |entry| entry.epoch);
+        log.shown_epoch = last.saturating_add(tape.one(&[0, 0, 1]));
     }
     if tape.rarely(4) {
         log.start = tape.one(&[log.end, log.end / 2]);
@@ -45,7 +47,8 @@ pub(crate) fn log(tape: &mut Tape<'_>) -> Memory {
 }
 
 /// A request that is nearly right for this log, or one that was sent before, early or late.
-pub(crate) fn request(tape: &mut Tape<'_>, log: &Memory, sent: &[Sent]) -> Sent {
+#[must_use]
+pub fn request(tape: &mut Tape<'_>, log: &Memory, sent: &[Sent]) -> Sent {
     let rewinds = sent.iter().rfind(|sent| sent.0.truncate_to.is_some());
     let again = sent.len().saturating_sub(usize::from(tape.below(3)).saturating_add(1));
     let again = rewinds.filter(|_| tape.rarely(2)).or(sent.get(again));
@@ -155,9 +158,9 @@ fn policy(tape: &mut Tape<'_>) -> Policy {
 fn append(tape: &mut Tape<'_>, log: &mut Memory) {
     let last = log.epochs.last().map_or(0, |entry| entry.epoch);
     let (gap, rise) = if log.policy.exact { (tape.one(&[0, 0, 1, 4]), tape.one(&[0, 0, 1])) } else { (0, 0) };
-    let (base, epoch) = (log.end + gap, last + rise);
+    let (base, epoch) = (log.end.saturating_add(gap), last.saturating_add(rise));
     let bytes = batch(tape, base, epoch);
-    let header = header(&bytes);
+    let Some(header) = Header::read(&bytes) else { return };
     log.epochs.assign(epoch, base);
     log.end = header.next_offset().unwrap_or(base);
     log.stored.push(header, Bytes::from(bytes));
@@ -187,7 +190,7 @@ fn exact_records(tape: &mut Tape<'_>, log: &Memory, from: i64) -> (Vec<u8>, i64)
         epoch = epoch.saturating_add(tape.mostly(0, 4, &[1, 1, -1]));
         let at = base.saturating_add(tape.mostly(0, 4, &[2, 2, 2, -1]));
         let one = batch(tape, at.max(0), epoch);
-        base = header(&one).next_offset().unwrap_or(base);
+        base = Header::read(&one).and_then(|header| header.next_offset()).unwrap_or(base);
         records.extend(damaged(tape, one, 24));
     }
     tail(tape, &mut records);
@@ -219,7 +222,7 @@ fn batch(tape: &mut Tape<'_>, base: i64, epoch: i32) -> Vec<u8> {
     let mut builder = BatchBuilder::new(base).leader_epoch(epoch);
     let count = tape.one(&[1, 1, 1, 2, 2, 3, 3, 0]);
     for index in 0..count {
-        let timestamp = NOW_MS + tape.one(&[0, 0, -1, -11, 1]);
+        let timestamp = NOW_MS.saturating_add(tape.one(&[0, 0, -1, -11, 1]));
         let mut record = NewRecord::new(index, timestamp).value(b"v");
         if !tape.rarely(8) {
             record = record.key(key);
@@ -244,9 +247,10 @@ fn batch(tape: &mut Tape<'_>, base: i64, epoch: i32) -> Vec<u8> {
     }
     let codec =
         if count > 0 { tape.one(&[Codec::None, Codec::None, Codec::Lz4, Codec::Zstd]) } else { Codec::None };
-    let plain = builder.plain_records().unwrap_or_else(|error| panic!("{error}"));
-    let payload = verbatim_compression::deflate(codec, &plain).unwrap_or_else(|error| panic!("{error}"));
-    builder.build_compressed(codec, &payload).unwrap_or_else(|error| panic!("{error}"))
+    // A few small records always fit a batch; else there would be none.
+    let plain = builder.plain_records().unwrap_or_default();
+    let payload = verbatim_compression::deflate(codec, &plain).unwrap_or_default();
+    builder.build_compressed(codec, &payload).unwrap_or_default()
 }
 
 /// Once in `times` something about the batch is wrong.
@@ -254,7 +258,7 @@ fn damaged(tape: &mut Tape<'_>, mut bytes: Vec<u8>, times: u16) -> Vec<u8> {
     if !tape.rarely(times) {
         return bytes;
     }
-    let before = header(&bytes);
+    let Some(before) = Header::read(&bytes) else { return bytes };
     let mut header = before;
     match tape.below(12) {
         0 => header.crc ^= 1,
@@ -272,10 +276,10 @@ fn damaged(tape: &mut Tape<'_>, mut bytes: Vec<u8>, times: u16) -> Vec<u8> {
         9 => header.base_sequence = tape.one(&[-1, i32::MAX, 3]),
         10 => {
             bytes.truncate(tape.one(&[40, 60]));
-            header.batch_length = i32::try_from(bytes.len()).unwrap_or(12) - 12;
+            header.batch_length = i32::try_from(bytes.len().saturating_sub(OVERHEAD_LEN)).unwrap_or(0);
         }
         _ => {
-            if let Some(byte) = bytes.get_mut(HEADER_LEN + usize::from(tape.below(8))) {
+            if let Some(byte) = bytes.get_mut(HEADER_LEN.saturating_add(usize::from(tape.below(8)))) {
                 *byte ^= 1;
             }
         }
@@ -316,8 +320,4 @@ fn entries(tape: &mut Tape<'_>, log: &Memory, (from, end): (i64, i64)) -> Vec<Ep
         });
     }
     entries
-}
-
-fn header(bytes: &[u8]) -> Header {
-    Header::read(bytes).unwrap_or_else(|| panic!("a batch that was built has a header"))
 }

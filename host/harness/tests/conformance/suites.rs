@@ -1,0 +1,121 @@
+//! The suites: this project's own rules pass them, and a module that breaks something does not.
+
+use hostile_module::Behaviour;
+use verbatim_engine::contract::{Description, Position, Replica};
+use verbatim_engine::{Call, Engine, Instance, Judge, Judged, Limits, Memory, Module, NotJoined};
+use verbatim_harness::{DEFAULT_SEED, Report, Shipped, Subject, assert_passes, contract};
+use verbatim_policy::ExactMirroring;
+
+use crate::{module, seed};
+
+#[test]
+fn natively() {
+    assert_passes(&Subject::native(ExactMirroring), &Shipped::ALL);
+}
+
+#[test]
+fn through_the_component() {
+    assert_passes(&Subject::module(&module()), &Shipped::ALL);
+}
+
+#[test]
+fn the_contract_is_kept_whatever_the_seed() {
+    let seed = seed();
+    for subject in [Subject::native(ExactMirroring), Subject::module(&module())] {
+        let report = contract(&subject, seed);
+        assert!(report.is_success(), "VERBATIM_SEED={seed}: {report}");
+        assert!(report.notes.is_empty() && report.left_out.is_empty(), "{report}");
+    }
+}
+
+/// What each behaviour breaks, as the report must name it; one of these words.
+const BREAKS: [(Behaviour, &[&str]); 18] = [
+    (Behaviour::AppendsAll, &["validation (I5)"]),
+    (Behaviour::Traps, &["trapped"]),
+    (Behaviour::Spins, &["deadline"]),
+    (Behaviour::AsksForEver, &["deadline"]),
+    (Behaviour::GrowsMemory, &["more memory than its limit"]),
+    (Behaviour::Recurses, &["trapped"]),
+    (Behaviour::SettlesNothing, &["settlement (I8): batch 0 is not settled"]),
+    (Behaviour::SettlesTwice, &["settlement (I8): batch 0 is settled twice"]),
+    (Behaviour::PlacesElsewhere, &["settlement (I8)"]),
+    (Behaviour::ChangesEpoch, &["settlement (I8)"]),
+    (Behaviour::ClaimsDuplicates, &["settlement (I8)"]),
+    (Behaviour::SettlesBeyond, &["settlement (I8): there are"]),
+    (Behaviour::AsksBeyond, &["settlement (I8): there are"]),
+    (Behaviour::RefusesTooLong, &["trapped", "deadline"]),
+    (Behaviour::RefusesEndlessly, &["more memory than its limit"]),
+    (Behaviour::FloodsLog, &["validation (I5)", "deadline"]),
+    (Behaviour::WritesEndlessLine, &["trapped", "deadline"]),
+    (Behaviour::Rewrites, &["bytes (I3)"]),
+];
+
+#[test]
+fn a_module_that_breaks_something_fails_and_the_report_names_it() {
+    let hostile = hostile();
+    for (behaviour, names) in BREAKS {
+        let report = judging(&hostile, behaviour);
+        assert!(!report.is_success(), "{behaviour:?}");
+        let named = report.failed().filter(|test| test.mode.is_some()).any(|test| {
+            test.differences.iter().any(|difference| names.iter().any(|name| difference.got.contains(name)))
+        });
+        assert!(named, "{behaviour:?}, expected one of {names:?}: {report}");
+    }
+}
+
+/// What is placed before a refusal is dropped, and a long text is cut: neither breaks anything. Not to accept a single
+/// request is worth a note.
+#[test]
+fn a_module_that_refuses_everything_breaks_nothing() {
+    let hostile = hostile();
+    for behaviour in [Behaviour::RefusesAfterPlacing, Behaviour::RefusesAtLength] {
+        let report = judging(&hostile, behaviour);
+        let failed: Vec<_> = report.failed().map(|test| test.name.as_str()).collect();
+        // It traps when it is asked who may join, whatever the partition.
+        assert_eq!(failed, ["who may join the in-sync set"], "{behaviour:?}: {report}");
+        assert_eq!(report.notes.len(), 2, "{report}");
+    }
+}
+
+#[test]
+fn every_behaviour_was_looked_at() {
+    let seen = BREAKS.map(|(behaviour, _)| behaviour);
+    let unseen: Vec<_> = Behaviour::ALL.into_iter().filter(|one| !seen.contains(one)).collect();
+    assert_eq!(unseen, [Behaviour::RefusesAfterPlacing, Behaviour::RefusesAtLength]);
+}
+
+fn hostile() -> Module {
+    let bytes = verbatim_artifact::hostile().unwrap_or_else(|missing| panic!("{missing}"));
+    let engine = Engine::new(Limits::default()).unwrap_or_else(|error| panic!("{error}"));
+    Module::load(&engine, bytes).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The suite *contract* against the module as it behaves on that partition.
+fn judging(hostile: &Module, behaviour: Behaviour) -> Report {
+    let hostile = hostile.clone();
+    let subject = Subject::new(move || {
+        Ok(Box::new(OnPartition { judge: hostile.instance()?, partition: behaviour.partition() }))
+    });
+    contract(&subject, DEFAULT_SEED)
+}
+
+/// Shows every partition to its judge under the same number.
+struct OnPartition {
+    judge: Instance<Memory>,
+    partition: u32,
+}
+
+impl Judge<Memory> for OnPartition {
+    fn describe(&self) -> &Description {
+        self.judge.describe()
+    }
+
+    fn judge(&mut self, mut call: Call, partition: Memory) -> Judged<Memory> {
+        call.policy.partition = self.partition;
+        self.judge.judge(call, partition)
+    }
+
+    fn may_join(&mut self, replica: &Replica, end: i64, position: &Position) -> Result<(), NotJoined> {
+        self.judge.may_join(replica, end, position)
+    }
+}
