@@ -30,7 +30,7 @@ tools: ## the test tools (kcat, Apache Kafka, other clients and their suites); w
 soak: build tools ## the long runs of the whole-system suites
 	VERBATIM_SOAK=1 $(CARGO) test --release --test suites -- --nocapture
 
-bench: setup ## the benchmarks
+bench: build ## the benchmarks
 	$(CARGO) bench --workspace --benches
 
 lint: setup ## formatting, clippy and documentation, warnings denied
