@@ -54,6 +54,16 @@ pub fn headers(bytes: &[u8]) -> anyhow::Result<Vec<Header>> {
     Ok(headers)
 }
 
+/// A log's bytes from the first batch on that ends above this offset; batches are checked as by [`headers`].
+///
+/// # Errors
+/// If one is not whole.
+pub fn from_offset(log: &[u8], offset: i64) -> anyhow::Result<&[u8]> {
+    let headers = headers(log)?;
+    let below = headers.iter().take_while(|header| header.next_offset().is_some_and(|next| next <= offset));
+    log.get(below.filter_map(Header::total_len).sum()..).context("not so long")
+}
+
 /// The entries of the `leader-epoch-checkpoint` in a folder of Kafka's: version 0, their number, and a line of epoch and first
 /// offset for each.
 ///

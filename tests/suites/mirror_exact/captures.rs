@@ -1,7 +1,6 @@
 //! Logs of a real Kafka that were captured, written to a host as a mirror writes them: the bytes are the captured ones, and
 //! the host answers as the real broker did. Needs no Java.
 
-use super::compare::from_offset;
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -32,7 +31,7 @@ fn captured_logs_are_kept_byte_for_byte_and_answered_for_as_their_broker_did() -
         let (topic, index) = (capture.partition.topic, u32::try_from(capture.partition.index)?);
         let stored = segments::log_bytes(&home.data(), topic, index)?;
         // Segments below the log start may be gone, and nothing else.
-        let needed = from_offset(&capture.log, capture.answers.earliest.offset)?;
+        let needed = segments::from_offset(&capture.log, capture.answers.earliest.offset)?;
         let same = capture.log.ends_with(&stored) && stored.ends_with(needed);
         ensure!(same, "{topic}-{index}: {} bytes of {} differ", stored.len(), capture.log.len());
     }

@@ -1,6 +1,6 @@
 //! Source and copy side by side: files and answers.
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use regex::Regex;
 use sha2::{Digest, Sha256};
 use std::net::SocketAddr;
@@ -8,7 +8,6 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
-use verbatim_batch::Header;
 use verbatim_mirror::cluster::ClusterConfig;
 use verbatim_mirror::mirror::state::PartitionStatus;
 use verbatim_mirror::mirror::{Mirror, MirrorConfig};
@@ -56,7 +55,7 @@ pub(super) fn same_files(source: &Side<'_>, home: &Home, name: (&str, i32)) -> a
     let (leader, _) = leader(&source.addresses, name)?;
     let (start, _) = Client::connect(leader)?.earliest(name)?;
     let source = segments::log_bytes(source.data, topic, number)?;
-    let source = from_offset(&source, start)?;
+    let source = segments::from_offset(&source, start)?;
     let copy = segments::log_bytes(&home.data(), topic, number)?;
     let (ours, theirs) = (digest(source), digest(&copy));
     announce(&format!(
@@ -67,13 +66,6 @@ pub(super) fn same_files(source: &Side<'_>, home: &Home, name: (&str, i32)) -> a
     ensure!(source == copy, "{topic}-{index}: source {} bytes, copy {} bytes", source.len(), copy.len());
     ensure!(source.is_empty() == WITHOUT_DATA.contains(&topic), "{topic}-{index}: {} bytes", source.len());
     Ok(())
-}
-
-/// A log's bytes from the first batch on that ends above this offset.
-pub(super) fn from_offset(log: &[u8], offset: i64) -> anyhow::Result<&[u8]> {
-    let headers = segments::headers(log)?;
-    let below = headers.iter().take_while(|header| header.next_offset().is_some_and(|next| next <= offset));
-    log.get(below.filter_map(Header::total_len).sum()..).context("not so long")
 }
 
 /// In what source and copy answer otherwise, in words.

@@ -1,6 +1,6 @@
 //! One broker with topics of every kind: what can lie in a log arrives as it is.
 
-use super::compare::{PATIENCE, Side, config, differences, from_offset, once, same_files};
+use super::compare::{PATIENCE, Side, config, differences, once, same_files};
 use anyhow::{Context, ensure};
 use std::fs;
 use tokio::runtime::Runtime;
@@ -98,7 +98,7 @@ fn lost_data_and_another_topic_stop_a_copy(
     let (ours, theirs) = (source.kafka.data(), home.data());
     let (ours, theirs) =
         (segments::log_bytes(&ours, "retained", 0)?, segments::log_bytes(&theirs, "retained", 0)?);
-    let left = from_offset(&ours, 500)?;
+    let left = segments::from_offset(&ours, 500)?;
     ensure!(
         !left.is_empty() && theirs.ends_with(left),
         "the copy does not end with what the source still has"
