@@ -39,6 +39,8 @@ const SHARED: &[&str] = &[
     "guest/batch/src",
     "guest/contract/Cargo.toml",
     "guest/contract/src",
+    "guest/kit/Cargo.toml",
+    "guest/kit/src",
     "guest/policy/Cargo.toml",
     "guest/policy/src",
     "wit",

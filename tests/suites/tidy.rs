@@ -26,10 +26,11 @@ const FUNCTION_LINES_MAX: usize = 70;
 
 /// Each crate with those of this workspace that its library may use, as docs/ARCHITECTURE.md draws them.
 const KNOWS: &[(&str, &[&str])] = &[
-    ("guest", &["verbatim-batch", "verbatim-contract", "verbatim-policy"]),
+    ("guest", &["verbatim-kit"]),
     ("guest/artifact", &[]),
     ("guest/batch", &[]),
     ("guest/contract", &["verbatim-batch"]),
+    ("guest/kit", &["verbatim-batch", "verbatim-contract", "verbatim-policy"]),
     ("guest/policy", &["verbatim-batch", "verbatim-contract"]),
     (
         "host",
@@ -66,7 +67,7 @@ const KNOWS: &[(&str, &[&str])] = &[
 /// Foreign crates that belong to one room alone.
 const AT_HOME: &[(&str, &[&str])] = &[
     ("wasmtime", &["host/engine"]),
-    ("wit-bindgen", &["guest", "host/engine/tests/hostile"]),
+    ("wit-bindgen", &["guest/kit", "host/engine/tests/hostile"]),
     ("wit-component", &["guest/artifact"]),
     ("kafka-protocol", &["host/broker", "host/wire"]),
     ("clap", &["host"]),

@@ -136,6 +136,11 @@ impl<'a> Records<'a> {
         Self { rest: plain, index: 0, count: u32::try_from(count).map_err(|_| count), ended: false }
     }
 
+    /// The bytes behind the records told so far.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     fn step(&mut self) -> Result<Option<Record<'a>>, RecordErrorKind> {
         let count = self.count.map_err(|value| RecordErrorKind::NegativeCount { value })?;
         if self.index == count {

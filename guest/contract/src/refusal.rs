@@ -18,6 +18,26 @@ pub struct Refusal {
     pub text: String,
 }
 
+impl Refusal {
+    /// A refusal of the request as a whole.
+    #[must_use]
+    pub fn new(reason: Reason, text: impl Into<String>) -> Self {
+        Self { reason, batch: None, expected: None, text: text.into() }
+    }
+
+    /// The same for what is wrong with batch `index` of the request.
+    #[must_use]
+    pub fn of_batch(self, index: u32) -> Self {
+        Self { batch: Some(index), ..self }
+    }
+
+    /// The same with the number that would have been accepted.
+    #[must_use]
+    pub fn expecting(self, number: i64) -> Self {
+        Self { expected: Some(number), ..self }
+    }
+}
+
 /// The broken rule. The host maps each to a Kafka error code in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {

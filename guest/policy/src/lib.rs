@@ -20,7 +20,7 @@ mod history;
 mod membership;
 mod normal;
 mod producers;
-mod records;
+pub mod records;
 mod refuse;
 mod replicas;
 mod request;

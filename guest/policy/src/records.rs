@@ -24,15 +24,31 @@ pub(crate) struct Stamp {
 
 /// Why records are not as they should be (R14).
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// They cannot be inflated.
     Unreadable(Unreadable),
     /// They do not parse.
     Malformed(RecordError),
     /// A record's offset is not one that its place allows.
-    OffsetDelta { record: u32, delta: i32, least: i64, most: i64 },
+    OffsetDelta {
+        /// Which record, counted from 0.
+        record: u32,
+        /// Its offset minus the batch's base offset.
+        delta: i32,
+        /// The least that its place allows.
+        least: i64,
+        /// The most.
+        most: i64,
+    },
     /// A record's time is outside what a timestamp can hold.
-    TimestampOverflow { record: u32, base: i64, delta: i64 },
+    TimestampOverflow {
+        /// Which record, counted from 0.
+        record: u32,
+        /// The batch's base timestamp.
+        base: i64,
+        /// What the record adds to it.
+        delta: i64,
+    },
 }
 
 /// R14 to R16 on a normal topic. All records are looked at, so the rule with the lowest number is the one
@@ -58,13 +74,17 @@ pub(crate) fn exact(index: u32, batch: &Batch, log: &mut dyn Callbacks) -> Resul
     scanned.and_then(|()| offsets.verdict()).map_err(|fault| refusal(index, fault))
 }
 
-/// The refusal of a batch whose records are at fault.
-pub(crate) fn refusal(index: u32, fault: Fault) -> Refusal {
+/// The refusal of batch `index`, whose records are at fault (R14).
+#[must_use]
+pub fn refusal(index: u32, fault: Fault) -> Refusal {
     refuse::batch(Reason::MalformedRecords, index, None, format_args!("{fault}"))
 }
 
-/// Shows each record; on `Break` no further piece is asked for.
-pub(crate) fn scan(
+/// Shows each record of batch `index` without its data; on `Break` no further piece is asked for. It holds one piece.
+///
+/// # Errors
+/// The records cannot be inflated, or do not parse.
+pub fn scan(
     index: u32,
     batch: &Batch,
     log: &mut dyn Callbacks,
@@ -82,8 +102,10 @@ pub(crate) fn scan(
     Ok(())
 }
 
-/// R14 in exact mode, offsets only; kept between records, so that control batches can be read with it too.
-pub(crate) struct RisingOffsets {
+/// R14 in exact mode, offsets only: they rise within the batch's range. Kept between records, so that whoever walks them can
+/// ask for it.
+#[derive(Clone, Debug)]
+pub struct RisingOffsets {
     record: u32,
     least: i64,
     most: i32,
@@ -91,11 +113,14 @@ pub(crate) struct RisingOffsets {
 }
 
 impl RisingOffsets {
-    pub(crate) fn new(batch: &Batch) -> Self {
+    /// Before the first record of this batch.
+    #[must_use]
+    pub fn new(batch: &Batch) -> Self {
         Self { record: 0, least: 0, most: batch.header.last_offset_delta, fault: None }
     }
 
-    pub(crate) fn at(&mut self, meta: RecordMeta) {
+    /// The next record.
+    pub fn at(&mut self, meta: RecordMeta) {
         let delta = meta.offset_delta;
         if self.fault.is_none() && (i64::from(delta) < self.least || delta > self.most) {
             let (record, least, most) = (self.record, self.least, i64::from(self.most));
@@ -105,7 +130,11 @@ impl RisingOffsets {
         self.record = self.record.saturating_add(1);
     }
 
-    pub(crate) fn verdict(&self) -> Result<(), Fault> {
+    /// What there is to say of the records so far.
+    ///
+    /// # Errors
+    /// The first offset that its place did not allow.
+    pub fn verdict(&self) -> Result<(), Fault> {
         self.fault.map_or(Ok(()), Err)
     }
 }

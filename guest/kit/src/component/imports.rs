@@ -1,9 +1,11 @@
 //! The host's imports as the policy knows them.
 
+use alloc::{string::String, vec::Vec};
+
 use verbatim_contract::{Callbacks, Comparison, CutPreview, Placement, ProducerState, Replica, Unreadable};
 
-use crate::bindings::verbatim::produce::{config, log, trace};
-use crate::convert;
+use super::bindings::verbatim::produce::{config, log, trace};
+use super::convert;
 
 /// Asks the host.
 pub(crate) struct Imports;

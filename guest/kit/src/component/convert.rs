@@ -3,8 +3,8 @@
 use verbatim_batch::{Attributes, Header};
 use verbatim_contract as contract;
 
-use crate::bindings::exports::verbatim::produce::produce_path;
-use crate::bindings::verbatim::produce::{log, types};
+use super::bindings::exports::verbatim::produce::produce_path;
+use super::bindings::verbatim::produce::{log, types};
 
 pub(crate) fn policy(from: types::Policy) -> contract::Policy {
     contract::Policy {

@@ -1,0 +1,31 @@
+//! What is generated from `wit/`: the only unsafe code of a module.
+//!
+//! There is one set of types. The world `module` is generated whole; what `module-with-membership` has beside it, the
+//! export `membership`, is generated on its own and joined to it as the component is made.
+#![expect(missing_docs, reason = "these items are documented in `wit/`")]
+
+wit_bindgen::generate!({
+    path: "../../wit",
+    world: "module",
+    generate_all,
+    pub_export_macro: true,
+    export_macro_name: "export_module",
+});
+
+/// The export `membership` alone.
+pub mod with_membership {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package verbatim:kit;
+
+            world membership {
+                export verbatim:produce/membership@0.1.0;
+            }
+        ",
+        with: { "verbatim:produce/types@0.1.0": crate::component::bindings::verbatim::produce::types },
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_membership",
+    });
+}
