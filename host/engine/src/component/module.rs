@@ -10,7 +10,7 @@ use wasmtime::component::{Component, InstancePre, Linker};
 use super::bindings::exports::verbatim::produce::{membership, produce_path};
 use super::bindings::verbatim::produce::{config, log, trace, types};
 use super::state::{Host, State};
-use super::{Engine, Instance, LoadError, instance};
+use super::{Engine, Instance, Limits, LoadError, instance};
 use crate::{Digest, Failure, Memory, Partition};
 
 /// The version of the contract (the package `verbatim:produce` in `wit/`) that this host speaks.
@@ -91,6 +91,12 @@ impl Module {
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.shared.inspection.digest
+    }
+
+    /// What its instances may have.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.shared.engine.limits()
     }
 
     /// Links the host's functions for this kind of partition, once: instances are then made in microseconds.

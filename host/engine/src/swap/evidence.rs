@@ -4,7 +4,7 @@
 //! that the former one judges without failing are enough, and must share no batch: one poisoned batch, sent again with
 //! others behind it, is one request.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -15,6 +15,9 @@ pub const ROLLBACK_WINDOW: Duration = Duration::from_secs(600);
 
 /// How many requests of one generation are judged once more.
 pub const MAX_PROBES: usize = 16;
+
+/// And how many of one partition, so that the others have their turn.
+const MAX_PARTITION_PROBES: usize = 4;
 
 const REQUESTS_NEEDED: usize = 3;
 const PARTITIONS_NEEDED: usize = 2;
@@ -35,13 +38,16 @@ pub struct Witness {
 /// What a generation failed on.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
-    /// Requests that were, or are being, judged once more.
-    probes: usize,
+    /// Requests that were, or are being, judged once more, by partition.
+    probes: HashMap<Place, usize>,
     /// The batches in them.
     seen: HashSet<Batch>,
     witnesses: Vec<Witness>,
     decided: bool,
 }
+
+/// A partition: its topic's id and its index.
+type Place = ((u64, u64), u32);
 
 /// A batch by its digest. The same bytes count once, whatever partition they come for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,12 +56,13 @@ struct Batch(Option<Digest>);
 impl Evidence {
     /// False if it looks at nothing any more.
     pub(super) fn is_open(&self) -> bool {
-        !self.decided && self.probes < MAX_PROBES
+        !self.decided && self.probes.values().sum::<usize>() < MAX_PROBES
     }
 
     /// Whether a request that failed is to be judged once more: only if none of its batches was seen before.
     pub(super) fn begin(&mut self, call: &Call) -> bool {
-        if !self.is_open() {
+        let place = (call.policy.topic_id, call.policy.partition);
+        if !self.is_open() || self.probes.get(&place).is_some_and(|&probes| probes >= MAX_PARTITION_PROBES) {
             return false;
         }
         let batches = batches(call);
@@ -63,7 +70,8 @@ impl Evidence {
             return false;
         }
         self.seen.extend(batches);
-        self.probes = self.probes.saturating_add(1);
+        let probes = self.probes.entry(place).or_insert(0);
+        *probes = probes.saturating_add(1);
         true
     }
 
@@ -94,7 +102,7 @@ impl Witness {
         }
     }
 
-    fn place(&self) -> ((u64, u64), u32) {
+    fn place(&self) -> Place {
         (self.topic_id, self.partition)
     }
 }

@@ -255,8 +255,9 @@ impl Work {
             match self.cases.next(patience) {
                 Ok(Some(case)) => self.judge(case),
                 Ok(None) => {}
-                // Nobody follows the slot any more.
-                Err(queue::Gone) => return ShadowEnd::Stopped,
+                // Nobody hands over calls any more: at a swap, or because slot and followers are gone.
+                Err(queue::Gone) if self.run.meter.is_open() => return ShadowEnd::Stopped,
+                Err(queue::Gone) => return ShadowEnd::Swapped,
             }
         }
     }

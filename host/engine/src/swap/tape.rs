@@ -277,3 +277,148 @@ impl Partition for Replay {
 
     fn trace(&mut self, _line: &str) {}
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use verbatim_contract::Policy;
+
+    use super::*;
+    use crate::Memory;
+
+    fn memory() -> Memory {
+        Memory::new(Policy {
+            exact: true,
+            rewind_truncate: false,
+            validate_records: true,
+            may_rewrite: false,
+            compacted: false,
+            log_append_time: false,
+            max_message_bytes: 1 << 20,
+            segment_bytes: 1 << 30,
+            before_max_ms: i64::MAX,
+            after_max_ms: i64::MAX,
+            min_insync: 1,
+            topic_id: (0, 1),
+            partition: 0,
+            config_generation: 0,
+        })
+    }
+
+    /// A batch whose records are `len` bytes; with an attribute bit, of a codec that the partition does not know.
+    fn incoming(len: usize, attributes: u8) -> Incoming {
+        let mut bytes: Vec<u8> = (0..=250).cycle().take(verbatim_batch::HEADER_LEN + len).collect();
+        if let Some(low) = bytes.get_mut(22) {
+            *low = attributes;
+        }
+        Incoming::new(Bytes::from(bytes))
+    }
+
+    /// Reads in pieces of `max` bytes, at most `pieces` of them or to the end.
+    fn read(partition: &mut impl Partition, batch: &Incoming, max: u32, pieces: usize) -> Vec<u8> {
+        let pieces = (0..pieces).map_while(|_| {
+            let piece = partition.records(0, batch, max).unwrap();
+            (!piece.is_empty()).then_some(piece)
+        });
+        pieces.flatten().collect()
+    }
+
+    fn replay(recorded: Recorded<Memory>) -> Replay {
+        Replay::new(*recorded.into_parts().1.unwrap())
+    }
+
+    #[test]
+    fn records_replay_in_pieces_of_any_size() {
+        let batch = incoming(1000, 0);
+        let mut recorded = Recorded::recording(memory());
+        let expected = read(&mut recorded, &batch, 300, usize::MAX);
+        assert_eq!(expected.len(), 1000);
+        let replay = replay(recorded);
+        for max in [1, 7, 300, 999, 1000, 1001, u32::MAX] {
+            let mut replay = Replay::new(replay.tape.clone());
+            assert_eq!(read(&mut replay, &batch, max, usize::MAX), expected, "{max}");
+            replay.start_over();
+            assert_eq!(read(&mut replay, &batch, max, usize::MAX), expected, "{max}");
+            assert!(!replay.is_inconclusive());
+        }
+    }
+
+    #[test]
+    fn what_was_not_read_is_not_known() {
+        let batch = incoming(1000, 0);
+        let mut recorded = Recorded::recording(memory());
+        assert_eq!(read(&mut recorded, &batch, 300, 2).len(), 600);
+        let mut replay = replay(recorded);
+        assert_eq!(read(&mut replay, &batch, 400, 2).len(), 600, "a shorter piece is a piece");
+        assert!(!replay.is_inconclusive());
+        assert_eq!(replay.records(0, &batch, 400), Ok(Vec::new()));
+        assert!(replay.is_inconclusive());
+    }
+
+    #[test]
+    fn what_cannot_be_read_cannot_be_read_again() {
+        let batch = incoming(1000, 1);
+        let mut recorded = Recorded::recording(memory());
+        assert_eq!(recorded.records(0, &batch, 10), Err(Unreadable::UnknownCodec));
+        let mut replay = replay(recorded);
+        for _ in 0..2 {
+            assert_eq!(replay.records(0, &batch, 70), Err(Unreadable::UnknownCodec));
+        }
+        assert!(!replay.is_inconclusive());
+    }
+
+    #[test]
+    fn a_tape_is_bounded_and_says_so() {
+        let mut recorded = Recorded::recording(memory());
+        let (small, large) = (incoming(100, 0), incoming(5 << 20, 0));
+        assert_eq!(recorded.compare(&small, 0), Comparison::Absent);
+        assert_eq!(read(&mut recorded, &large, 1 << 20, usize::MAX).len(), 5 << 20);
+        for offset in 0..100_000 {
+            recorded.compare(&small, offset);
+            recorded.cut(offset);
+            recorded.producer(offset);
+            recorded.config(&format!("key {offset}"));
+        }
+        let mut replay = replay(recorded);
+        assert!(replay.tape.len_bytes() <= MAX_TAPE_LEN);
+        assert_eq!(replay.compare(&small, 0), Comparison::Absent);
+        assert!(!replay.is_inconclusive());
+        replay.compare(&small, 99_999);
+        assert!(replay.is_inconclusive());
+        let mut replay = Replay::new(replay.tape);
+        read(&mut replay, &large, 1 << 20, usize::MAX);
+        assert!(replay.is_inconclusive());
+    }
+
+    #[test]
+    fn each_question_is_one_of_its_own() {
+        let (batch, other) = (incoming(100, 0), incoming(101, 0));
+        let mut recorded = Recorded::recording(memory());
+        recorded.compare(&batch, 5);
+        recorded.cut(5);
+        recorded.producer(5);
+        recorded.config("five");
+        recorded.replicas();
+        let tape = *recorded.into_parts().1.unwrap();
+        type Ask<'a> = &'a dyn Fn(&mut Replay);
+        let asks: [(Ask<'_>, bool); 9] = [
+            (&|replay| _ = replay.compare(&batch, 5), false),
+            (&|replay| _ = replay.compare(&other, 5), true),
+            (&|replay| _ = replay.compare(&batch, 6), true),
+            (&|replay| _ = replay.cut(5), false),
+            (&|replay| _ = replay.cut(6), true),
+            (&|replay| _ = replay.producer(5), false),
+            (&|replay| _ = replay.producer(6), true),
+            (&|replay| _ = replay.config("five"), false),
+            (&|replay| _ = replay.config("six"), true),
+        ];
+        for (place, (ask, unknown)) in asks.into_iter().enumerate() {
+            let mut replay = Replay::new(tape.clone());
+            assert_eq!(replay.replicas().len(), 3);
+            ask(&mut replay);
+            assert_eq!(replay.is_inconclusive(), unknown, "{place}");
+        }
+        let mut nothing = Replay::new(Tape::default());
+        assert!(nothing.replicas().is_empty() && nothing.is_inconclusive());
+    }
+}

@@ -13,4 +13,7 @@ mod hostile;
 mod invariants;
 mod memory;
 mod rewinds;
+mod rollback;
+mod shadow;
 mod support;
+mod swaps;

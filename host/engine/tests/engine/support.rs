@@ -28,6 +28,13 @@ pub(crate) fn hostile() -> &'static Module {
     &MODULE
 }
 
+/// The same module from a file with another digest.
+pub(crate) fn relabelled(module: &[u8], label: u8) -> Module {
+    // A custom section: id 0, length 3, a name of one byte, one byte.
+    let file = [module, &[0, 3, 1, b'l', label]].concat();
+    Module::load(&engine(), &file).unwrap()
+}
+
 pub(crate) fn policy(exact: bool) -> Policy {
     Policy {
         exact,

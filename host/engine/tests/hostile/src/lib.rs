@@ -48,11 +48,13 @@ pub enum Behaviour {
     WritesEndlessLine,
     /// Hands back other records.
     Rewrites,
+    /// Reads half of the first batch's records, and traps.
+    ReadsAndTraps,
 }
 
 impl Behaviour {
     /// All of them; a behaviour's place is its partition's number.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::AppendsAll,
         Self::Traps,
         Self::Spins,
@@ -73,6 +75,7 @@ impl Behaviour {
         Self::FloodsLog,
         Self::WritesEndlessLine,
         Self::Rewrites,
+        Self::ReadsAndTraps,
     ];
 
     /// The number of the partition that it is chosen by.

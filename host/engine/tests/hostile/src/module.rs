@@ -69,6 +69,11 @@ impl produce_path::Guest for Module {
                     log::rewrite(index, placement(batch, 0, 0), &[0; 100]);
                 }
             }
+            Behaviour::ReadsAndTraps => {
+                let half = batches.first().map_or(0, |batch| batch.length / 2);
+                black_box(log::records(0, half).is_ok());
+                trap();
+            }
         }
         Ok(())
     }
