@@ -12,14 +12,16 @@ use verbatim_contract::{
     Batch, Callbacks, Comparison, CutPreview, Description, EpochEntry, Framing, Membership, Placement,
     Policy, Position, ProducePath, ProducerState, Refusal, Replica, Request, Unreadable,
 };
-use verbatim_engine::{Call, Engine, Incoming, Judge, Limits, Module, Native, Partition, RecordReader};
+use verbatim_engine::{
+    Bound, Call, Cause, Engine, Incoming, Judge, Limits, Module, Native, Partition, RecordReader, Slot,
+};
 use verbatim_policy::ExactMirroring;
 
 const RECORD_LEN: usize = 100;
 const RECORDS: i32 = 160;
 const COUNTS: [i64; 2] = [1, 16];
 
-criterion_group!(benches, judging, parts);
+criterion_group!(benches, judging, parts, swaps);
 criterion_main!(benches);
 
 /// Whole calls, by the native policy and by the module.
@@ -36,7 +38,8 @@ fn judging(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(name);
         let call = call(exact, validate_records, count);
         bench(&mut group, "native", &mut Native::new(ExactMirroring), call.clone());
-        bench(&mut group, "component", &mut module.instance().unwrap(), call);
+        bench(&mut group, "component", &mut module.instance().unwrap(), call.clone());
+        bench(&mut group, "follower", &mut Slot::new("", module.clone()).follower(), call);
         group.finish();
     }
 }
@@ -56,6 +59,36 @@ fn parts(criterion: &mut Criterion) {
         bench(&mut group, &format!("stage and verify, {count}"), &mut Native::new(AppendsAll), call.clone());
         bench(&mut group, &format!("the same in a module, {count}"), &mut idle.instance().unwrap(), call);
     }
+    group.finish();
+}
+
+/// Loading, an instance from parts that are linked, a swap with the first call after it, and a call that is recorded for a
+/// shadow run that takes all it can.
+fn swaps(criterion: &mut Criterion) {
+    let engine = Engine::new(Limits::default()).unwrap();
+    let file = verbatim_artifact::exact_mirroring().unwrap();
+    let module = Module::load(&engine, file).unwrap();
+    let mut group = criterion.benchmark_group("swaps");
+    group.sample_size(20);
+    group.bench_function("load", |bencher| bencher.iter(|| Module::load(&engine, file).unwrap()));
+    group.bench_function("instance", |bencher| bencher.iter(|| module.instance::<Log>().unwrap()));
+
+    let slot = Slot::new("policy", module.clone());
+    let mut follower = slot.follower();
+    let mut parts = Some((call(true, false, 1), Log(RecordReader::default())));
+    group.bench_function("swap and first call", |bencher| {
+        bencher.iter(|| {
+            slot.switch(module.clone(), Cause::Swap);
+            let (call, partition) = parts.take().unwrap();
+            let judged = follower.judge(call, partition);
+            judged.verdict.unwrap();
+            parts = Some((judged.call, judged.partition));
+        });
+    });
+    let shadow = slot.begin_shadow(module, Bound::Requests(u64::MAX), 64).unwrap();
+    bench(&mut group, "call in a shadow run", &mut follower, call(true, false, 1));
+    bench(&mut group, "call in a shadow run, records validated", &mut follower, call(true, true, 1));
+    drop(shadow);
     group.finish();
 }
 

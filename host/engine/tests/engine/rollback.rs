@@ -238,7 +238,7 @@ fn the_former_one_reads_what_the_failed_one_read() {
     memory.policy.partition = Behaviour::ReadsAndTraps.partition();
     memory.policy.validate_records = true;
     let batch = valued(0, 3, 1, &[7; 10_000]);
-    let call = memory.call(tagged(&memory, (100, 3)), vec![], &run(&[batch.clone()]));
+    let call = memory.call(tagged(&memory, (100, 3)), vec![], &run(std::slice::from_ref(&batch)));
     let watched = Watched { memory, read: Arc::clone(&read), started_over: Arc::clone(&started_over) };
     let judged = follower.judge(call, watched);
     assert!(matches!(judged.verdict, Err(Denied::Failed(_))));
