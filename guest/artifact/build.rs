@@ -27,6 +27,11 @@ const MODULES: &[Module] = &[
         package: "exact-mirroring",
         sources: &["guest/Cargo.toml", "guest/src"],
     },
+    Module {
+        constant: "REDACT",
+        package: "redact",
+        sources: &["guest/redact/Cargo.toml", "guest/redact/src"],
+    },
     #[cfg(feature = "hostile")]
     Module { constant: "HOSTILE", package: "hostile-module", sources: &["host/engine/tests/hostile"] },
 ];

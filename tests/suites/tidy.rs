@@ -32,6 +32,7 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("guest/contract", &["verbatim-batch"]),
     ("guest/kit", &["verbatim-batch", "verbatim-contract", "verbatim-policy"]),
     ("guest/policy", &["verbatim-batch", "verbatim-contract"]),
+    ("guest/redact", &["verbatim-kit"]),
     (
         "host",
         &[
@@ -40,8 +41,10 @@ const KNOWS: &[(&str, &[&str])] = &[
             "verbatim-broker",
             "verbatim-compression",
             "verbatim-engine",
+            "verbatim-harness",
             "verbatim-log",
             "verbatim-mirror",
+            "verbatim-policy",
             "verbatim-wire",
         ],
     ),

@@ -17,6 +17,14 @@ pub fn exact_mirroring() -> Result<&'static [u8], MissingModule> {
     EXACT_MIRRORING.map_err(|reason| MissingModule { module: "exact-mirroring", reason })
 }
 
+/// The `redact` module, as a component.
+///
+/// # Errors
+/// When no compiler for wasm32 was found as this crate was built.
+pub fn redact() -> Result<&'static [u8], MissingModule> {
+    REDACT.map_err(|reason| MissingModule { module: "redact", reason })
+}
+
 /// The module that misbehaves as its partition's number says, as a component; for tests of hosts.
 ///
 /// # Errors
@@ -45,10 +53,12 @@ impl std::error::Error for MissingModule {}
 mod tests {
     #[test]
     fn each_module_is_a_component_or_says_what_to_run() {
-        match super::exact_mirroring() {
-            // The preamble of a component: magic, version 13, layer 1.
-            Ok(bytes) => assert!(bytes.starts_with(b"\0asm\x0d\0\x01\0")),
-            Err(missing) => assert!(missing.to_string().contains("make setup"), "{missing}"),
+        for module in [super::exact_mirroring(), super::redact()] {
+            match module {
+                // The preamble of a component: magic, version 13, layer 1.
+                Ok(bytes) => assert!(bytes.starts_with(b"\0asm\x0d\0\x01\0")),
+                Err(missing) => assert!(missing.to_string().contains("make setup"), "{missing}"),
+            }
         }
     }
 }

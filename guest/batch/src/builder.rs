@@ -5,6 +5,7 @@ use crate::attributes::{Attributes, Codec, TimestampType};
 use crate::control::{ControlType, marker_key, marker_value};
 use crate::header::{HEADER_LEN, Header, MAGIC_V2, OVERHEAD_LEN};
 use crate::patch::reseal;
+use crate::record::{Record, RecordHeader};
 use crate::varint;
 
 /// A record to be written, with borrowed data.
@@ -277,6 +278,40 @@ impl<'a> BatchBuilder<'a> {
             base_sequence,
             record_count: self.record_count.unwrap_or(count),
         })
+    }
+}
+
+impl<'a> Record<'a> {
+    /// Appends the record's bytes, its length in front, with `value` as its value and each header as `header` makes it; every
+    /// other field is the record's own. It takes no more memory than the bytes that it appends.
+    ///
+    /// # Errors
+    /// A length does not fit its field; then `out` has bytes of no use at its end.
+    pub fn write(
+        &self,
+        value: Option<&[u8]>,
+        header: impl Fn(RecordHeader<'a>) -> RecordHeader<'a>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), BuildError> {
+        let start = out.len();
+        out.extend_from_slice(&self.attributes.to_be_bytes());
+        varint::write(out, self.timestamp_delta);
+        varint::write(out, i64::from(self.offset_delta));
+        write_nullable(out, self.key)?;
+        write_nullable(out, value)?;
+        write_len(out, self.headers.len())?;
+        for RecordHeader { key, value } in self.headers.map(header) {
+            write_nullable(out, Some(key))?;
+            write_nullable(out, value)?;
+        }
+        // The length is known only now; it goes behind the body, then to its front.
+        let body_len = out.len().saturating_sub(start);
+        write_len(out, body_len)?;
+        let length_len = out.len().saturating_sub(start).saturating_sub(body_len);
+        if let Some(record) = out.get_mut(start..) {
+            record.rotate_right(length_len);
+        }
+        Ok(())
     }
 }
 

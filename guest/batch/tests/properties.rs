@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use verbatim_batch::{
     Attributes, Batch, BatchBuilder, BatchError, BuildError, Codec, ControlKey, HEADER_LEN, Header,
-    NewRecord, PatchError, Prefix, RecordError, RecordErrorKind, RecordField, RecordMeta, RecordScanner,
-    Records, assemble, compute_crc, crc_matches, frames, place, reseal, restamp,
+    NewRecord, PatchError, Prefix, RecordError, RecordErrorKind, RecordField, RecordHeader, RecordMeta,
+    RecordScanner, Records, assemble, compute_crc, crc_matches, frames, place, reseal, restamp,
 };
 
 #[derive(Clone, Debug)]
@@ -118,6 +118,31 @@ fn scan(plain: &[u8], count: i32, mut cuts: Vec<usize>) -> Walk {
 }
 
 proptest! {
+    #[test]
+    fn a_record_is_written_as_it_was_read_but_for_what_is_changed(
+        records in vec(record(), 1..5), value in proptest::option::of(data()), other in data(),
+    ) {
+        let start = BatchBuilder::new(0).base_timestamp(0);
+        let plain = records.iter().fold(start, |builder, record| builder.record(record.borrowed())).plain_records();
+        let plain = plain.unwrap();
+        let count = i32::try_from(records.len()).unwrap();
+        let (mut same, mut changed) = (Vec::new(), Vec::new());
+        for record in Records::new(&plain, count).map(Result::unwrap) {
+            record.write(record.value, |header| header, &mut same).unwrap();
+            record.write(value.as_deref(), |header| RecordHeader { value: Some(&other), ..header }, &mut changed).unwrap();
+        }
+        prop_assert_eq!(&same, &plain);
+        let expected = records.iter().map(|record| OwnedRecord {
+            value: value.clone(),
+            headers: record.headers.iter().map(|(key, _)| (key.clone(), Some(other.clone()))).collect(),
+            ..record.clone()
+        });
+        let expected: Vec<OwnedRecord> = expected.collect();
+        let start = BatchBuilder::new(0).base_timestamp(0);
+        let expected = expected.iter().fold(start, |builder, record| builder.record(record.borrowed())).plain_records();
+        prop_assert_eq!(Ok(changed), expected);
+    }
+
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]

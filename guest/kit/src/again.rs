@@ -3,7 +3,11 @@
 use alloc::collections::BTreeMap;
 use alloc::{string::String, vec::Vec};
 
-use verbatim_contract::{Callbacks, Comparison, CutPreview, Placement, ProducerState, Replica, Unreadable};
+use verbatim_contract::{
+    Callbacks, Comparison, CutPreview, Placement, ProducerState, Refusal, Replica, Unreadable,
+};
+
+use crate::records::{reserve_within, rest_of_records};
 
 /// The host's callbacks, with records that may be read again: a host gives each piece only once, so a rule that looks into
 /// records hands an `Again` to the rules behind it.
@@ -46,6 +50,16 @@ impl<'a> Again<'a> {
     pub fn from_the_start(&mut self) {
         self.kept.values_mut().for_each(|kept| kept.given = 0);
     }
+
+    /// All records of batch `index`, those that were read and those still to come, for the last time: they are not kept.
+    ///
+    /// # Errors
+    /// As [`plain_records`](crate::plain_records).
+    pub fn take(&mut self, index: u32, bytes_max: usize) -> Result<Vec<u8>, Refusal> {
+        let kept = self.kept.remove(&index).unwrap_or_default().bytes;
+        self.bytes_left = self.bytes_left.saturating_add(kept.len());
+        rest_of_records(index, kept, self.log, bytes_max)
+    }
 }
 
 impl Callbacks for Again<'_> {
@@ -58,8 +72,10 @@ impl Callbacks for Again<'_> {
             return Ok(piece);
         }
         let piece = self.log.records(index, max)?;
-        self.bytes_left = self.bytes_left.checked_sub(piece.len()).ok_or(Unreadable::TooLarge)?;
+        let bytes_max = kept.bytes.len().saturating_add(self.bytes_left);
+        reserve_within(&mut kept.bytes, piece.len(), bytes_max).ok_or(Unreadable::TooLarge)?;
         kept.bytes.extend_from_slice(&piece);
+        self.bytes_left = self.bytes_left.saturating_sub(piece.len());
         kept.given = kept.bytes.len();
         Ok(piece)
     }

@@ -71,9 +71,9 @@ pub mod testing;
 pub use verbatim_batch as batch;
 pub use verbatim_contract::*;
 pub use verbatim_policy::ExactMirroring;
-pub use verbatim_policy::records::RisingOffsets;
+pub use verbatim_policy::records::{Fault, RisingOffsets, refusal as malformed_records};
 
 pub use again::Again;
 pub use config::{list, setting};
-pub use records::{for_each_record, plain_records, scan};
-pub use refuse::{malformed, numbered, refuse};
+pub use records::{for_each_record, plain_records, reserve_within, scan};
+pub use refuse::{numbered, refuse};

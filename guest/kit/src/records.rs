@@ -7,7 +7,7 @@ use verbatim_batch::{Record, RecordError, RecordErrorKind, RecordMeta, Records};
 use verbatim_contract::{Batch, Callbacks, Reason, Refusal, Unreadable};
 use verbatim_policy::records::{self, Fault};
 
-use crate::{malformed, refuse};
+use crate::refuse;
 
 /// How many bytes are asked for at once.
 const PIECE_BYTES_MAX: u32 = 64 * 1024;
@@ -71,7 +71,8 @@ pub fn for_each_record(
                 }
                 Some(Err(error)) => {
                     let index_in_batch = u32::try_from(seen).unwrap_or(0);
-                    return Err(malformed(index, RecordError { index: index_in_batch, ..error }));
+                    let error = RecordError { index: index_in_batch, ..error };
+                    return Err(records::refusal(index, Fault::Malformed(error)));
                 }
                 None if is_end => return Ok(()),
                 None => break,
@@ -87,7 +88,16 @@ pub fn for_each_record(
 /// The refusal of records that cannot be inflated (R14), and MESSAGE_TOO_LARGE (10) where they have more than `bytes_max`
 /// bytes.
 pub fn plain_records(index: u32, log: &mut dyn Callbacks, bytes_max: usize) -> Result<Vec<u8>, Refusal> {
-    let mut plain = Vec::new();
+    rest_of_records(index, Vec::new(), log, bytes_max)
+}
+
+/// [`plain_records`] of which these were read before.
+pub(crate) fn rest_of_records(
+    index: u32,
+    mut plain: Vec<u8>,
+    log: &mut dyn Callbacks,
+    bytes_max: usize,
+) -> Result<Vec<u8>, Refusal> {
     loop {
         let piece = match log.records(index, PIECE_BYTES_MAX) {
             Err(Unreadable::TooLarge) => return Err(too_large(index, bytes_max)),
@@ -96,11 +106,21 @@ pub fn plain_records(index: u32, log: &mut dyn Callbacks, bytes_max: usize) -> R
         if piece.is_empty() {
             return Ok(plain);
         }
-        if plain.len().saturating_add(piece.len()) > bytes_max {
-            return Err(too_large(index, bytes_max));
-        }
+        reserve_within(&mut plain, piece.len(), bytes_max).ok_or_else(|| too_large(index, bytes_max))?;
         plain.extend_from_slice(&piece);
     }
+}
+
+/// Makes room for `more` bytes behind those that are there; `None` where there would be more than `bytes_max`. The capacity
+/// doubles as that of any vector, but not beyond those: a module's memory is small, and a trap is worse than a refusal.
+#[must_use]
+pub fn reserve_within(bytes: &mut Vec<u8>, more: usize, bytes_max: usize) -> Option<()> {
+    let len = bytes.len().checked_add(more).filter(|len| *len <= bytes_max)?;
+    if len > bytes.capacity() {
+        let capacity = bytes.capacity().saturating_mul(2).clamp(len, bytes_max);
+        bytes.reserve_exact(capacity.saturating_sub(bytes.len()));
+    }
+    Some(())
 }
 
 fn too_large(index: u32, bytes_max: usize) -> Refusal {

@@ -3,9 +3,7 @@
 use alloc::format;
 use core::fmt::Display;
 
-use verbatim_batch::RecordError;
 use verbatim_contract::{Batch, Reason, Refusal};
-use verbatim_policy::records::{self, Fault};
 
 /// A refusal that says what must hold, and which field has which value instead. [`Refusal::of_batch`] says of which batch,
 /// [`Refusal::expecting`] adds the number that would have been accepted.
@@ -20,12 +18,6 @@ use verbatim_policy::records::{self, Fault};
 #[must_use]
 pub fn refuse(reason: Reason, expectation: impl Display, field: &str, value: impl Display) -> Refusal {
     Refusal::new(reason, format!("{expectation}, {field}=`{value}`"))
-}
-
-/// The refusal of batch `index` whose records do not parse (R14).
-#[must_use]
-pub fn malformed(index: u32, error: RecordError) -> Refusal {
-    records::refusal(index, Fault::Malformed(error))
 }
 
 /// The batches of a request with the index that callbacks and refusals know them by.

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use verbatim_kit::batch::{BatchBuilder, HEADER_LEN, NewRecord, Record, Records};
 use verbatim_kit::testing::{Call, Log};
 use verbatim_kit::{
-    Again, Callbacks, ExactMirroring, Reason, Refusal, Unreadable, for_each_record, malformed, plain_records,
-    refuse,
+    Again, Callbacks, ExactMirroring, Fault, Reason, Refusal, Unreadable, for_each_record, malformed_records,
+    plain_records, refuse,
 };
 
 type Data = (Option<Vec<u8>>, Option<Vec<u8>>, Vec<(Vec<u8>, Option<Vec<u8>>)>);
@@ -80,7 +80,7 @@ proptest! {
         let count = call.batches[0].header.record_count;
         let expected = Records::new(&bytes[HEADER_LEN..], count).find_map(Result::err);
         let (seen, end) = walked(&call, piece);
-        prop_assert_eq!(end.err(), expected.map(|error| malformed(0, error)));
+        prop_assert_eq!(end.err(), expected.map(|error| malformed_records(0, Fault::Malformed(error))));
         let well_formed = Records::new(&bytes[HEADER_LEN..], count).filter(Result::is_ok).count();
         prop_assert_eq!(seen.len(), well_formed);
     }

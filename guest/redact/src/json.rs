@@ -1,0 +1,434 @@
+//! Fields of a JSON text, found by their paths without taking the text apart, so that all that is not masked stays as it is:
+//! numbers, escapes, blanks and the order of members.
+//!
+//! The text is read once, from front to back, and nothing is allocated for what it holds: a value may be as large as a module's
+//! memory allows, and its writer chooses what is in it. It must be JSON as RFC 8259 has it, at most [`DEPTH_MAX`] levels deep.
+
+use std::ops::Range;
+
+/// The most arrays and objects inside each other.
+pub(crate) const DEPTH_MAX: usize = 128;
+
+/// The most paths of a rule, as which of them are on their way is kept in the bits of a number.
+pub(crate) const PATHS_MAX: usize = 64;
+
+/// The way to a field: `$.card.number`, `$.items[*].owner`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Path(Vec<Step>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// The member of this name.
+    Member(String),
+    /// Every element of an array.
+    Each,
+}
+
+/// The text is no JSON, or too deep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotJson;
+
+impl Path {
+    /// Reads `$` and one or more of `.name` and `[*]`; `None` if it is anything else. A name has any characters but `.`, `[`,
+    /// `]`, quotes and blanks.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut rest = text.strip_prefix('$')?;
+        let mut steps = Vec::new();
+        while !rest.is_empty() {
+            if let Some(after) = rest.strip_prefix("[*]") {
+                steps.push(Step::Each);
+                rest = after;
+            } else {
+                let after = rest.strip_prefix('.')?;
+                let (name, after) = after.split_at(after.find(['.', '[']).unwrap_or(after.len()));
+                let foreign = |char: char| char.is_whitespace() || matches!(char, ']' | '"' | '\'');
+                if name.is_empty() || name.contains(foreign) {
+                    return None;
+                }
+                steps.push(Step::Member(name.to_owned()));
+                rest = after;
+            }
+        }
+        (!steps.is_empty() && steps.len() <= DEPTH_MAX).then_some(Self(steps))
+    }
+}
+
+/// Tells where each field that one of the paths leads to lies, in the order of the text; of fields inside each other, the
+/// outer one. Without paths nothing is looked at.
+///
+/// # Errors
+/// The text is no JSON, wherever in it that shows.
+pub(crate) fn find(text: &[u8], paths: &[Path], on_field: impl FnMut(Range<usize>)) -> Result<(), NotJson> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    std::str::from_utf8(text).map_err(|_| NotJson)?;
+    let all = paths.iter().take(PATHS_MAX).fold(0, |bits: u64, _| (bits << 1) | 1);
+    let mut scan = Scan { text, at: 0, paths, on_field };
+    scan.value(all, 0)?;
+    scan.blanks();
+    if scan.at == text.len() { Ok(()) } else { Err(NotJson) }
+}
+
+/// Where the reading is.
+struct Scan<'a, F> {
+    text: &'a [u8],
+    at: usize,
+    paths: &'a [Path],
+    on_field: F,
+}
+
+impl<F: FnMut(Range<usize>)> Scan<'_, F> {
+    /// A value at this depth. `active` has a bit for each path all steps of which so far led here.
+    fn value(&mut self, active: u64, depth: usize) -> Result<(), NotJson> {
+        self.blanks();
+        let start = self.at;
+        let is_field = self.paths_of(active).any(|(_, path)| path.0.len() == depth);
+        let below = if is_field { 0 } else { active };
+        match self.next()? {
+            b'{' => self.object(below, depth)?,
+            b'[' => self.array(below, depth)?,
+            b'"' => self.string()?,
+            b't' => self.word(b"rue")?,
+            b'f' => self.word(b"alse")?,
+            b'n' => self.word(b"ull")?,
+            b'-' => {
+                let first = self.next()?;
+                self.number(first)?;
+            }
+            first => self.number(first)?,
+        }
+        if is_field {
+            (self.on_field)(start..self.at);
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, active: u64, depth: usize) -> Result<(), NotJson> {
+        let inside = deeper(depth)?;
+        self.blanks();
+        if self.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.blanks();
+            self.expect(b'"')?;
+            let start = self.at;
+            self.string()?;
+            let name = self.text.get(start..self.at.saturating_sub(1)).unwrap_or_default();
+            let leads = |step: &Step| matches!(step, Step::Member(wanted) if is_name(name, wanted));
+            let below = self.after(active, depth, leads);
+            self.blanks();
+            self.expect(b':')?;
+            self.value(below, inside)?;
+            self.blanks();
+            match self.next()? {
+                b',' => {}
+                b'}' => return Ok(()),
+                _ => return Err(NotJson),
+            }
+        }
+    }
+
+    fn array(&mut self, active: u64, depth: usize) -> Result<(), NotJson> {
+        let inside = deeper(depth)?;
+        let below = self.after(active, depth, |step| *step == Step::Each);
+        self.blanks();
+        if self.take(b']') {
+            return Ok(());
+        }
+        loop {
+            self.value(below, inside)?;
+            self.blanks();
+            match self.next()? {
+                b',' => {}
+                b']' => return Ok(()),
+                _ => return Err(NotJson),
+            }
+        }
+    }
+
+    /// The rest of a string behind its first quote.
+    fn string(&mut self) -> Result<(), NotJson> {
+        loop {
+            match self.next()? {
+                b'"' => return Ok(()),
+                b'\\' => match self.next()? {
+                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
+                    b'u' => {
+                        for _ in 0..4 {
+                            if !self.next()?.is_ascii_hexdigit() {
+                                return Err(NotJson);
+                            }
+                        }
+                    }
+                    _ => return Err(NotJson),
+                },
+                0..=0x1F => return Err(NotJson),
+                _ => {}
+            }
+        }
+    }
+
+    /// The rest of a number whose first digit this must be.
+    fn number(&mut self, first: u8) -> Result<(), NotJson> {
+        match first {
+            b'0' => {}
+            b'1'..=b'9' => self.digits(),
+            _ => return Err(NotJson),
+        }
+        if self.take(b'.') {
+            self.some_digits()?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            let _sign = self.take(b'+') || self.take(b'-');
+            self.some_digits()?;
+        }
+        Ok(())
+    }
+
+    fn some_digits(&mut self) -> Result<(), NotJson> {
+        let start = self.at;
+        self.digits();
+        if self.at > start { Ok(()) } else { Err(NotJson) }
+    }
+
+    fn digits(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at = self.at.saturating_add(1);
+        }
+    }
+
+    fn word(&mut self, rest: &[u8]) -> Result<(), NotJson> {
+        rest.iter().try_for_each(|byte| self.expect(*byte))
+    }
+
+    fn blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at = self.at.saturating_add(1);
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Result<u8, NotJson> {
+        let byte = self.peek().ok_or(NotJson)?;
+        self.at = self.at.saturating_add(1);
+        Ok(byte)
+    }
+
+    fn take(&mut self, wanted: u8) -> bool {
+        let is_there = self.peek() == Some(wanted);
+        self.at = self.at.saturating_add(usize::from(is_there));
+        is_there
+    }
+
+    fn expect(&mut self, wanted: u8) -> Result<(), NotJson> {
+        if self.take(wanted) { Ok(()) } else { Err(NotJson) }
+    }
+
+    /// The paths that these bits stand for.
+    fn paths_of(&self, bits: u64) -> impl Iterator<Item = (u64, &Path)> {
+        let bit =
+            |place: usize| u32::try_from(place).ok().and_then(|place| 1_u64.checked_shl(place)).unwrap_or(0);
+        let paths = self.paths.iter().enumerate().map(move |(place, path)| (bit(place), path));
+        paths.take_while(move |_| bits != 0).filter(move |(bit, _)| bits & bit != 0)
+    }
+
+    /// Those of the active paths whose step from this depth leads on.
+    fn after(&self, active: u64, depth: usize, leads: impl Fn(&Step) -> bool) -> u64 {
+        let on = self.paths_of(active).filter(|(_, path)| path.0.get(depth).is_some_and(&leads));
+        on.fold(0, |bits, (bit, _)| bits | bit)
+    }
+}
+
+fn deeper(depth: usize) -> Result<usize, NotJson> {
+    depth.checked_add(1).filter(|depth| *depth <= DEPTH_MAX).ok_or(NotJson)
+}
+
+/// Whether what stands between the quotes, escapes and all, is this name.
+fn is_name(quoted: &[u8], name: &str) -> bool {
+    if !quoted.contains(&b'\\') {
+        return quoted == name.as_bytes();
+    }
+    let text = std::str::from_utf8(quoted).unwrap_or_default();
+    // Half a surrogate pair is no character, and in no name.
+    let decoded = char::decode_utf16(Units { text: text.chars(), second: None });
+    decoded.map(Result::ok).eq(name.chars().map(Some))
+}
+
+/// A string's UTF-16 units, as JSON's escapes name them.
+struct Units<'a> {
+    text: std::str::Chars<'a>,
+    second: Option<u16>,
+}
+
+impl Iterator for Units<'_> {
+    type Item = u16;
+
+    fn next(&mut self) -> Option<u16> {
+        if let Some(second) = self.second.take() {
+            return Some(second);
+        }
+        let char = match self.text.next()? {
+            '\\' => match self.text.next()? {
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'u' => {
+                    let digits = self.text.by_ref().take(4).filter_map(|digit| digit.to_digit(16));
+                    return u16::try_from(digits.fold(0, |unit, digit| unit << 4 | digit)).ok();
+                }
+                other => other,
+            },
+            other => other,
+        };
+        let mut units = [0; 2];
+        let mut units = char.encode_utf16(&mut units).iter().copied();
+        let first = units.next();
+        self.second = units.next();
+        first
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn paths(texts: &[&str]) -> Vec<Path> {
+        texts.iter().map(|text| Path::parse(text).unwrap()).collect()
+    }
+
+    fn fields<'a>(text: &'a str, wanted: &[&str]) -> Result<Vec<&'a str>, NotJson> {
+        let mut found = Vec::new();
+        find(text.as_bytes(), &paths(wanted), |field| found.push(&text[field])).map(|()| found)
+    }
+
+    #[test]
+    fn a_path_is_a_dollar_and_steps() {
+        for text in ["$.a", "$.a.b", "$[*]", "$.a[*].b", "$.a[*][*]", "$.größe", "$.a-b_c:d"] {
+            assert!(Path::parse(text).is_some(), "{text}");
+        }
+        for text in [
+            "", "$", "a", ".a", "$a", "$.", "$.a.", "$..a", "$.a[", "$.a[0]", "$.a[*]b", "$.a b", "$.'a'",
+            "$.a]",
+        ] {
+            assert!(Path::parse(text).is_none(), "{text}");
+        }
+        assert!(Path::parse(&format!("${}", ".a".repeat(DEPTH_MAX))).is_some());
+        assert!(Path::parse(&format!("${}", ".a".repeat(DEPTH_MAX + 1))).is_none());
+    }
+
+    #[test]
+    fn fields_are_found_as_they_are_written() {
+        let text = r#" { "card" : {"number":  4111e-2 , "n\u0075mber": "\ud83d\ude00", "other": [1]}, "x": {"number": 1} } "#;
+        assert_eq!(fields(text, &["$.card.number"]), Ok(vec!["4111e-2", r#""\ud83d\ude00""#]));
+        assert_eq!(fields(text, &["$.card.other[*]", "$.x.number"]), Ok(vec!["1", "1"]));
+        assert_eq!(fields(text, &["$.card.other", "$.card.other[*]"]), Ok(vec!["[1]"]));
+        assert_eq!(fields(text, &["$.card[*]", "$.number", "$.card.number.x"]), Ok(vec![]));
+        assert_eq!(fields(r#"[{"a":1},{"b":2,"a":null},3,[{"a":4}]]"#, &["$[*].a"]), Ok(vec!["1", "null"]));
+        assert_eq!(fields(r#"{"a\/b\"\\😀":0}"#, &["$.a/b\\"]), Ok(vec![]));
+        assert_eq!(fields("{\"\\ud83d\\ude00\":0,\"\\ud83d\":1,\"😀\":2}", &["$.😀"]), Ok(vec!["0", "2"]));
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert_eq!(fields(&nested(DEPTH_MAX), &["$.a"]), Ok(vec![]));
+        assert_eq!(fields(&nested(DEPTH_MAX + 1), &["$.a"]), Err(NotJson));
+        assert_eq!(fields(&"[".repeat(10_000_000), &["$.a"]), Err(NotJson));
+    }
+
+    /// Texts that are JSON, and texts that nearly are.
+    fn text() -> impl Strategy<Value = String> {
+        let number = prop_oneof![
+            Just("0".to_owned()),
+            Just("-0.0".to_owned()),
+            Just("1e5".to_owned()),
+            Just("-12.50E-7".to_owned()),
+            any::<i64>().prop_map(|number| number.to_string()),
+            "-?[0-9]{1,30}(\\.[0-9]{0,3})?([eE][+-]?[0-9]{0,2})?"
+        ];
+        let string = prop_oneof![
+            "[a-c]{0,2}".prop_map(|text| format!("\"{text}\"")),
+            any::<String>().prop_map(|text| Value::from(text).to_string()),
+            Just(r#""\u0061""#.to_owned()),
+            Just(r#""\uD800 \/\b\f""#.to_owned())
+        ];
+        let word = prop_oneof![Just("true".to_owned()), Just("false".to_owned()), Just("null".to_owned())];
+        let leaf = prop_oneof![number, string, word];
+        leaf.prop_recursive(5, 40, 5, |inner| {
+            let blank = || "[ \t\r\n]{0,2}";
+            let member =
+                (prop_oneof!["\"[a-c]\"", Just(r#""\u0061""#.to_owned())], blank(), inner.clone(), blank())
+                    .prop_map(|(name, before, value, after)| {
+                        format!("{before}{name}{after}:{before}{value}")
+                    });
+            let many = |items: Vec<String>| items.join(",");
+            prop_oneof![
+                proptest::collection::vec(member, 0..5).prop_map(move |items| format!("{{{}}}", many(items))),
+                proptest::collection::vec(inner, 0..5).prop_map(move |items| format!("[{}]", many(items))),
+            ]
+        })
+    }
+
+    /// What the field that this path leads to must be, once or more times, by the parsed text.
+    fn led_to(value: &Value, steps: &[Step], found: &mut Vec<Value>) {
+        match (steps.split_first(), value) {
+            (None, value) => found.push(value.clone()),
+            (Some((Step::Member(name), rest)), Value::Object(members)) => {
+                members.get(name).into_iter().for_each(|value| led_to(value, rest, found));
+            }
+            (Some((Step::Each, rest)), Value::Array(elements)) => {
+                elements.iter().for_each(|value| led_to(value, rest, found));
+            }
+            _ => {}
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_json_is_what_a_parser_says(text in text(), at in any::<prop::sample::Index>(), byte in any::<u8>(), how in 0..4) {
+            let mut bytes = text.into_bytes();
+            let at = at.index(bytes.len());
+            match how {
+                0 => bytes[at] = byte,
+                1 => bytes.truncate(at),
+                2 => bytes.insert(at, byte % 128),
+                _ => {}
+            }
+            // `IgnoredAny` is not asked whether bytes are UTF-8, nor how large a number is.
+            let expected = std::str::from_utf8(&bytes).is_ok() && serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok();
+            let found = find(&bytes, &paths(&["$.a.b", "$[*]"]), |_| {});
+            prop_assert_eq!(found.is_ok(), expected, "{:?}", String::from_utf8_lossy(&bytes));
+        }
+
+        #[test]
+        fn what_is_found_is_where_a_parser_finds_it(text in text(), path in "\\$(\\.[a-c]|\\[\\*\\]){1,3}") {
+            let Ok(value) = serde_json::from_str::<Value>(&text) else { return Ok(()) };
+            let path = Path::parse(&path).unwrap();
+            let mut expected = Vec::new();
+            led_to(&value, &path.0, &mut expected);
+            let mut found = Vec::new();
+            find(text.as_bytes(), std::slice::from_ref(&path), |field| found.push(text[field].to_owned())).unwrap();
+            let parsed: Vec<Value> = found.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+            // Of members with one name the parser keeps the last one; here each is found.
+            prop_assert!(expected.iter().all(|value| parsed.contains(value)), "{:?} of {:?}", parsed, expected);
+            prop_assert!(!expected.is_empty() || parsed.is_empty() || has_twins(&text));
+        }
+    }
+
+    /// Whether an object in the text may name a member twice.
+    fn has_twins(text: &str) -> bool {
+        ["a", "b", "c"].iter().any(|name| text.matches(&format!("\"{name}\"")).count() > 1)
+            || text.contains("\\u0061")
+    }
+}
