@@ -2,7 +2,7 @@
 //!
 //! What an embedder needs is re-exported under one roof: [`broker`] to run a host, [`engine`] to judge requests in a broker
 //! of one's own, [`wire`] to speak to either, [`mirror`] to copy and read topics of any Kafka, [`log`] to read partition
-//! folders, [`batch`] for the record format.
+//! folders, [`batch`] for the record format, [`harness`] to test and measure modules.
 //! [`Modules`] holds compiled modules and gives a broker its judges.
 //!
 //! ```no_run
@@ -28,6 +28,7 @@ pub use verbatim_batch as batch;
 pub use verbatim_broker as broker;
 pub use verbatim_compression as compression;
 pub use verbatim_engine as engine;
+pub use verbatim_harness as harness;
 pub use verbatim_log as log;
 pub use verbatim_mirror as mirror;
 pub use verbatim_wire as wire;

@@ -16,15 +16,16 @@ use crate::reason::reason_name;
 use crate::run::supported;
 use crate::state;
 
-/// Records of each batch, and bytes of each value.
-const RECORDS: usize = 100;
+/// Records of each batch that [`bench()`] has judged.
+pub const BENCH_RECORDS: usize = 100;
+
+/// Bytes of each record's value.
 const VALUE_LEN: usize = 100;
 /// Calls that are made ready at once.
 const AT_ONCE: usize = 32;
 
 /// One kind of request to an empty topic.
-#[derive(Clone, Debug)]
-pub struct Case {
+struct Case {
     name: &'static str,
     mode: Mode,
     batches: u32,
@@ -50,7 +51,7 @@ pub struct Measured {
     pub name: &'static str,
     /// On which kind of topic.
     pub mode: Mode,
-    /// Batches in each call, of 100 records each.
+    /// Batches in each call.
     pub batches: u32,
     /// The judge's own time; nothing if it denied the request.
     pub judge: Option<Timing>,
@@ -86,7 +87,7 @@ impl Case {
         let log = state::log(mode, &policy, &LogSpec::default(), &Named::new()).ok()?;
         let record = RecordSpec { value_bytes: Some(VALUE_LEN), ..RecordSpec::default() };
         let spec = BatchSpec {
-            records: Some(vec![record; RECORDS]),
+            records: Some(vec![record; BENCH_RECORDS]),
             codec: Some(codec.to_owned()),
             repeat: Some(batches),
             ..BatchSpec::default()

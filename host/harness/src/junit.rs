@@ -17,16 +17,9 @@ pub fn junit(report: &Report) -> String {
 fn document(xml: &mut String, report: &Report) -> fmt::Result {
     writeln!(xml, r#"<?xml version="1.0" encoding="UTF-8"?>"#)?;
     writeln!(xml, "<testsuites>")?;
-    let names = report.tests.iter().map(|test| &test.suite);
-    let mut suites: Vec<&String> = Vec::new();
-    for name in names.chain(report.left_out.iter().map(|left_out| &left_out.suite)) {
-        if !suites.contains(&name) {
-            suites.push(name);
-        }
-    }
-    for suite in suites {
-        let tests: Vec<_> = report.tests.iter().filter(|test| test.suite == *suite).collect();
-        let left_out: Vec<_> = report.left_out.iter().filter(|left_out| left_out.suite == *suite).collect();
+    for suite in report.suites() {
+        let tests: Vec<_> = report.tests.iter().filter(|test| test.suite == suite).collect();
+        let left_out: Vec<_> = report.left_out.iter().filter(|left_out| left_out.suite == suite).collect();
         testsuite(xml, suite, &tests, &left_out)?;
     }
     writeln!(xml, "</testsuites>")

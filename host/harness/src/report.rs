@@ -79,6 +79,19 @@ impl Report {
         self.tests.iter().filter(|test| !test.passed())
     }
 
+    /// The names of the suites that it is about, in their order.
+    #[must_use]
+    pub fn suites(&self) -> Vec<&str> {
+        let names = self.tests.iter().map(|test| test.suite.as_str());
+        let mut suites = Vec::new();
+        for name in names.chain(self.left_out.iter().map(|left_out| left_out.suite.as_str())) {
+            if !suites.contains(&name) {
+                suites.push(name);
+            }
+        }
+        suites
+    }
+
     /// A report of one failed test named `load`: there is nothing to be tested, for this reason.
     #[must_use]
     pub fn not_loaded(error: &dyn fmt::Display) -> Self {
@@ -122,7 +135,8 @@ impl Outcome {
     }
 }
 
-/// Failed tests with what differed, then tests left out, notes, and a line of numbers.
+/// Failed tests with what differed, then tests left out, notes, and lines of numbers: of each suite, if there are more
+/// than one, and of all.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for test in self.failed() {
@@ -136,6 +150,12 @@ impl fmt::Display for Report {
         }
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
+        }
+        let suites = self.suites();
+        for suite in suites.iter().filter(|_| suites.len() > 1) {
+            let tests = || self.tests.iter().filter(|test| test.suite == **suite);
+            let passed = tests().filter(|test| test.passed()).count();
+            writeln!(f, "{suite}: {passed} passed, {} failed", tests().count().saturating_sub(passed))?;
         }
         let left_out: usize = self.left_out.iter().map(|left_out| left_out.tests).sum();
         write!(f, "{} passed, {} failed, {left_out} left out", self.passed(), self.failed().count())

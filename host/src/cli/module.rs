@@ -1,24 +1,27 @@
-//! `verbatim module`: what can be said of a module's file without letting it judge, and modules of a running host.
+//! `verbatim module`: a module's file looked at, tested and measured, and modules of a running host.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use serde::Serialize;
-use verbatim::engine;
+use verbatim::engine::{Engine, Inspection, Limits, Module as Loaded};
 
-use super::file;
 use super::output::Output;
+use super::{Usage, file};
 
+mod bench;
+mod inspect;
 mod running;
+mod test;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Module {
     /// Check a module's file and show what it is; exit code 1 if it cannot be used
-    Inspect {
-        /// The module, a WebAssembly component
-        file: PathBuf,
-    },
+    Inspect(inspect::Inspect),
+    /// Hold a module's file to suites and scenarios; exit code 0 if all passed, 1 if not, 2 if the call is wrong
+    Test(test::Test),
+    /// Measure what judging costs with a module's file, beside this software's own rules run natively
+    Bench(bench::Bench),
     /// Put another module in the place of a named one of a running host, without a gap
     Swap(running::Swap),
     /// Show which modules a running host has in service
@@ -29,75 +32,33 @@ pub(super) enum Module {
     History(running::History),
 }
 
-#[derive(Serialize)]
-struct Inspected {
-    name: String,
-    version: String,
-    contract_version: String,
-    supports_exact: bool,
-    supports_normal: bool,
-    rewrites: bool,
-    decides_membership: bool,
-    imports: Vec<String>,
-    exports: Vec<String>,
-    sha256: String,
-}
-
 impl Module {
     pub(super) fn run(self, serve: &file::Serve, output: Output) -> anyhow::Result<()> {
         match self {
-            Self::Inspect { file } => Self::inspect(&file, output),
+            Self::Inspect(inspect) => inspect.run(output),
+            Self::Test(test) => test.run(output),
+            Self::Bench(bench) => bench.run(output),
             Self::Swap(swap) => swap.run(serve, output),
             Self::Status(status) => status.run(serve, output),
             Self::Rollback(rollback) => rollback.run(serve, output),
             Self::History(history) => history.run(serve, output),
         }
     }
-
-    fn inspect(file: &Path, output: Output) -> anyhow::Result<()> {
-        let shown = file.display();
-        let bytes = std::fs::read(file).with_context(|| format!("cannot read, file=`{shown}`"))?;
-        let engine = engine::Engine::new(engine::Limits::default())?;
-        let module = engine::Module::load(&engine, &bytes)
-            .with_context(|| format!("cannot be used, file=`{shown}`"))?;
-        let inspected = Inspected::new(module.inspect());
-        output.write(&inspected, || inspected.text())
-    }
 }
 
-impl Inspected {
-    fn new(inspection: &engine::Inspection) -> Self {
-        let description = &inspection.description;
-        Self {
-            name: description.name.clone(),
-            version: description.version.clone(),
-            contract_version: inspection.contract_version.clone(),
-            supports_exact: description.supports_exact,
-            supports_normal: description.supports_normal,
-            rewrites: description.rewrites,
-            decides_membership: inspection.decides_membership,
-            imports: inspection.imports.clone(),
-            exports: inspection.exports.clone(),
-            sha256: inspection.digest.to_string(),
-        }
-    }
+/// The bytes of a module's file.
+fn read(file: &Path) -> Result<Vec<u8>, Usage> {
+    std::fs::read(file).map_err(|error| Usage(format!("cannot read, file=`{}`: {error}", file.display())))
+}
 
-    fn text(&self) -> String {
-        let judges = [(self.supports_exact, "exact topics"), (self.supports_normal, "normal topics")];
-        let judges: Vec<&str> = judges.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
-        let yes_no = |yes| if yes { "yes" } else { "no" };
-        format!(
-            "module {} {}\ncontract {}\njudges {}\nrewrites records {}\n\
-             decides who may join the in-sync set {}\nimports {}\nexports {}\nsha256 {}",
-            self.name,
-            self.version,
-            self.contract_version,
-            judges.join(", "),
-            yes_no(self.rewrites),
-            yes_no(self.decides_membership),
-            self.imports.join(", "),
-            self.exports.join(", "),
-            self.sha256,
-        )
-    }
+/// Compiles and checks what was read from this file.
+fn load(file: &Path, bytes: &[u8]) -> anyhow::Result<Loaded> {
+    let engine = Engine::new(Limits::default())?;
+    Loaded::load(&engine, bytes).with_context(|| format!("cannot be used, file=`{}`", file.display()))
+}
+
+/// What a module is, in a line.
+fn title(inspection: &Inspection) -> String {
+    let Inspection { description, digest, .. } = inspection;
+    format!("module {} {} sha256:{}", description.name, description.version, digest)
 }

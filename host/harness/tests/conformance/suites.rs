@@ -28,33 +28,36 @@ fn the_contract_is_kept_whatever_the_seed() {
     }
 }
 
-/// What each behaviour breaks, as the report must name it; one of these words.
-const BREAKS: [(Behaviour, &[&str]); 18] = [
-    (Behaviour::AppendsAll, &["validation (I5)"]),
-    (Behaviour::Traps, &["trapped"]),
-    (Behaviour::Spins, &["deadline"]),
-    (Behaviour::AsksForEver, &["deadline"]),
-    (Behaviour::GrowsMemory, &["more memory than its limit"]),
-    (Behaviour::Recurses, &["trapped"]),
-    (Behaviour::SettlesNothing, &["settlement (I8): batch 0 is not settled"]),
-    (Behaviour::SettlesTwice, &["settlement (I8): batch 0 is settled twice"]),
-    (Behaviour::PlacesElsewhere, &["settlement (I8)"]),
-    (Behaviour::ChangesEpoch, &["settlement (I8)"]),
-    (Behaviour::ClaimsDuplicates, &["settlement (I8)"]),
-    (Behaviour::SettlesBeyond, &["settlement (I8): there are"]),
-    (Behaviour::AsksBeyond, &["settlement (I8): there are"]),
-    (Behaviour::RefusesTooLong, &["trapped", "deadline"]),
-    (Behaviour::RefusesEndlessly, &["more memory than its limit"]),
-    (Behaviour::FloodsLog, &["validation (I5)", "deadline"]),
-    (Behaviour::WritesEndlessLine, &["trapped", "deadline"]),
-    (Behaviour::Rewrites, &["bytes (I3)"]),
-];
+/// Those that break nothing: what is placed before a refusal is dropped, and a long text is cut.
+const HARMLESS: [Behaviour; 2] = [Behaviour::RefusesAfterPlacing, Behaviour::RefusesAtLength];
+
+/// What a behaviour breaks, as the report must name it: one of these.
+fn breaks(behaviour: Behaviour) -> &'static [&'static str] {
+    match behaviour {
+        Behaviour::AppendsAll => &["validation (I5)"],
+        Behaviour::Traps | Behaviour::Recurses => &["trapped"],
+        Behaviour::Spins | Behaviour::AsksForEver => &["deadline"],
+        Behaviour::GrowsMemory | Behaviour::RefusesEndlessly => &["more memory than its limit"],
+        Behaviour::SettlesNothing => &["settlement (I8): batch 0 is not settled"],
+        Behaviour::SettlesTwice => &["settlement (I8): batch 0 is settled twice"],
+        Behaviour::SettlesBeyond | Behaviour::AsksBeyond => &["settlement (I8): there are"],
+        Behaviour::PlacesElsewhere | Behaviour::ChangesEpoch | Behaviour::ClaimsDuplicates => {
+            &["settlement (I8)"]
+        }
+        // On a slow machine the time may be up before the text is written.
+        Behaviour::RefusesTooLong | Behaviour::WritesEndlessLine => &["trapped", "deadline"],
+        Behaviour::FloodsLog => &["validation (I5)", "deadline"],
+        Behaviour::Rewrites => &["bytes (I3)"],
+        // Every failure begins so.
+        _ => &["the module "],
+    }
+}
 
 #[test]
 fn a_module_that_breaks_something_fails_and_the_report_names_it() {
     let hostile = hostile();
-    for (behaviour, names) in BREAKS {
-        let report = judging(&hostile, behaviour);
+    for behaviour in Behaviour::ALL.into_iter().filter(|behaviour| !HARMLESS.contains(behaviour)) {
+        let (report, names) = (judging(&hostile, behaviour), breaks(behaviour));
         assert!(!report.is_success(), "{behaviour:?}");
         let named = report.failed().filter(|test| test.mode.is_some()).any(|test| {
             test.differences.iter().any(|difference| names.iter().any(|name| difference.got.contains(name)))
@@ -63,25 +66,17 @@ fn a_module_that_breaks_something_fails_and_the_report_names_it() {
     }
 }
 
-/// What is placed before a refusal is dropped, and a long text is cut: neither breaks anything. Not to accept a single
-/// request is worth a note.
+/// Not to accept a single request is worth a note.
 #[test]
 fn a_module_that_refuses_everything_breaks_nothing() {
     let hostile = hostile();
-    for behaviour in [Behaviour::RefusesAfterPlacing, Behaviour::RefusesAtLength] {
+    for behaviour in HARMLESS {
         let report = judging(&hostile, behaviour);
         let failed: Vec<_> = report.failed().map(|test| test.name.as_str()).collect();
         // It traps when it is asked who may join, whatever the partition.
         assert_eq!(failed, ["who may join the in-sync set"], "{behaviour:?}: {report}");
         assert_eq!(report.notes.len(), 2, "{report}");
     }
-}
-
-#[test]
-fn every_behaviour_was_looked_at() {
-    let seen = BREAKS.map(|(behaviour, _)| behaviour);
-    let unseen: Vec<_> = Behaviour::ALL.into_iter().filter(|one| !seen.contains(one)).collect();
-    assert_eq!(unseen, [Behaviour::RefusesAfterPlacing, Behaviour::RefusesAtLength]);
 }
 
 fn hostile() -> Module {
