@@ -118,6 +118,8 @@ fn scan(plain: &[u8], count: i32, mut cuts: Vec<usize>) -> Walk {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
     #[test]
     fn a_record_is_written_as_it_was_read_but_for_what_is_changed(
         records in vec(record(), 1..5), value in proptest::option::of(data()), other in data(),
@@ -142,8 +144,6 @@ proptest! {
         let expected = expected.iter().fold(start, |builder, record| builder.record(record.borrowed())).plain_records();
         prop_assert_eq!(Ok(changed), expected);
     }
-
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
     fn built_batches_read_back(records in vec(record(), 0..6), fields in header()) {
