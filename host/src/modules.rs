@@ -11,6 +11,7 @@ use verbatim_engine::{
 };
 use verbatim_log::DiskIo;
 
+mod metrics;
 mod news;
 mod status;
 mod store;
@@ -21,6 +22,7 @@ pub use store::{Entry, HISTORY_MAX, Outcome, StoreError};
 pub use swap::{Swap, SwapError, Swapped};
 pub use verbatim_engine::Bound;
 
+use metrics::Outcomes;
 use news::News;
 use store::Store;
 
@@ -39,6 +41,7 @@ struct Named {
     own: Module,
     /// Held by whoever swaps.
     changing: Mutex<()>,
+    outcomes: Arc<Outcomes>,
 }
 
 /// A module that cannot be had.
@@ -95,13 +98,14 @@ impl Modules {
         let load = |source| ModulesError::Load { name: name.to_owned(), source };
         let own = Module::load(&self.engine, bytes).map_err(load)?;
         let serving = self.chosen(name).unwrap_or_else(|| own.clone());
+        let outcomes = Arc::<Outcomes>::default();
         let settings = SlotSettings {
             first: self.store.generation(name),
-            observer: self.news.observer(own.digest()),
+            observer: self.news.observer(own.digest(), Arc::clone(&outcomes)),
             ..SlotSettings::default()
         };
         let slot = Slot::with(name, serving, settings);
-        let named = Named { slot, own, changing: Mutex::new(()) };
+        let named = Named { slot, own, changing: Mutex::new(()), outcomes };
         let named = self.named.entry(name.to_owned()).insert_entry(named);
         Ok(named.into_mut().own.inspect())
     }

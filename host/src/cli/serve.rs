@@ -193,6 +193,7 @@ async fn serve(
     let (advertise, connections_max) = (config.advertise.clone(), config.limits.connections_max);
     let broker =
         Broker::start(config, Arc::<Modules>::clone(&modules)).await.context("the host does not start")?;
+    broker.add_metrics(Arc::<Modules>::clone(&modules));
     let control = Control::start(&data, remote, control::answering(modules)).await?;
     let started = Started {
         version: verbatim::VERSION,

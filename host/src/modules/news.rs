@@ -7,6 +7,7 @@ use std::thread;
 
 use verbatim_engine::{Cause, Digest, Event, Generation};
 
+use super::metrics::Outcomes;
 use super::status::described;
 use super::store::{Change, Entry, Outcome, Store};
 use super::swap::{ASKED, now_ms};
@@ -34,7 +35,7 @@ impl News {
     }
 
     /// What a slot tells of itself goes here; `own` is what the host is started with.
-    pub(super) fn observer(&self, own: Digest) -> Arc<dyn Fn(&Event) + Send + Sync> {
+    pub(super) fn observer(&self, own: Digest, outcomes: Arc<Outcomes>) -> Arc<dyn Fn(&Event) + Send + Sync> {
         let rollbacks = self.rollbacks.clone();
         Arc::new(move |event| match event {
             Event::Evidence { slot, generation, witness } => {
@@ -48,6 +49,7 @@ impl News {
                 if let Cause::Rollback { reason } = cause
                     && reason != ASKED
                 {
+                    outcomes.count(Outcome::RolledBackByItself);
                     tracing::error!(module = slot, reason, "a module was taken back");
                     let change = Change::To((to.digest() != own).then(|| to.digest().to_string()));
                     // Without the thread it was logged that nothing is kept.

@@ -35,6 +35,22 @@ pub enum Outcome {
     RolledBackByItself,
 }
 
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Swapped, Self::Refused, Self::RolledBack, Self::RolledBackByItself];
+
+    /// Its name in histories and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Swapped => "swapped",
+            Self::Refused => "refused",
+            Self::RolledBack => "rolled-back",
+            Self::RolledBackByItself => "rolled-back-by-itself",
+        }
+    }
+}
+
 /// One line of a module's history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {

@@ -150,6 +150,7 @@ impl Modules {
         }
         self.store.note(swap.name, change, entry)?;
         let now = named.slot.switch(module, Cause::Swap);
+        named.outcomes.count(Outcome::Swapped);
         let text = format!("{} {} serves as generation {}", swap.name, described(now.module()), now.number());
         Ok(Swapped { shadow, ..Swapped::new(swap.name, &now, Some(&before), text) })
     }
@@ -168,6 +169,7 @@ impl Modules {
         };
         self.store.note(name, self.choice(named, module.digest()), entry)?;
         let now = named.slot.switch(module, Cause::Rollback { reason: ASKED.to_owned() });
+        named.outcomes.count(Outcome::RolledBack);
         let text = format!("{name} {} serves again, as generation {}", described(now.module()), now.number());
         Ok(Swapped::new(name, &now, Some(&before), text))
     }
@@ -265,6 +267,7 @@ impl Modules {
         if !matches!(error, SwapError::Load(_) | SwapError::Suite { .. }) {
             return;
         }
+        named.outcomes.count(Outcome::Refused);
         tracing::warn!(module = swap.name, %error, "a module is refused");
         let entry = Entry {
             at_ms: now_ms(),

@@ -317,6 +317,26 @@ impl Series<'_, '_> {
         self.encode(labels, |encoder| encoder.encode_gauge(&value.as_secs_f64()))
     }
 
+    /// A histogram of times, which are shown in seconds: how many were within each bound in nanoseconds and above the one
+    /// before, how many above all, and their sum.
+    ///
+    /// # Errors
+    /// As [`Self::number`].
+    pub fn times(
+        &mut self,
+        labels: &[&str],
+        within: impl Iterator<Item = (u64, u64)>,
+        beyond: u64,
+        sum_ns: u64,
+    ) -> fmt::Result {
+        let bounded = within.map(|(bound, count)| (scaled(bound, NANOSECONDS), count));
+        let buckets: Vec<(f64, u64)> = bounded.chain([(f64::INFINITY, beyond)]).collect();
+        let count = buckets.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+        self.encode(labels, |encoder| {
+            encoder.encode_histogram::<NoLabelSet>(scaled(sum_ns, NANOSECONDS), count, &buckets, None)
+        })
+    }
+
     fn histogram<const N: usize>(&mut self, labels: &[&str], sums: &Sums<N>, parts: f64) -> fmt::Result {
         let bounded = sums.buckets.iter().map(|(bound, count)| (scaled(*bound, parts), *count));
         let buckets: Vec<(f64, u64)> = bounded.chain([(f64::INFINITY, sums.beyond)]).collect();
