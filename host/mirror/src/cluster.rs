@@ -13,6 +13,7 @@ mod groups;
 mod known;
 mod link;
 mod metadata;
+mod topic_id;
 mod tries;
 mod types;
 
@@ -30,6 +31,7 @@ use metadata::Asked;
 use tries::Tries;
 
 pub use groups::GroupOffset;
+pub(crate) use topic_id::id_text;
 pub(crate) use tries::{Fault, is_passing};
 pub use types::{
     At, Broker, ClusterConfig, ClusterError, ListedOffset, Partition, PartitionInfo, Producer, TopicConfig,
@@ -86,13 +88,7 @@ impl Cluster {
             Topics::Named([one]) => format!("topic {one}"),
             Topics::Named(names) => format!("{} topics", names.len()),
         };
-        let mut tries = self.tries(what);
-        loop {
-            match self.ask_topics(which).await {
-                Ok(topics) => return Ok(topics),
-                Err(fault) => tries.failed(fault).await?,
-            }
-        }
+        self.repeat(what, |_| self.ask_topics(which)).await
     }
 
     /// What is known of one partition's leader; asked for if nothing is known yet, or `anew`.
@@ -100,14 +96,13 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::topics`]; a topic or partition that is not there.
     pub async fn partition(&self, partition: &Partition, anew: bool) -> Result<PartitionInfo, ClusterError> {
-        let mut tries = self.tries(format!("leader of {partition}"));
-        loop {
-            match self.find(partition, anew || !tries.is_first()).await {
-                Ok(info) => return Ok(info),
-                Err(Fault::Unknown(what)) => return Err(ClusterError::Unknown(what)),
-                Err(fault) => tries.failed(fault).await?,
-            }
-        }
+        self.repeat(format!("leader of {partition}"), |again| async move {
+            self.find(partition, anew || again).await.map_err(|fault| match fault {
+                Fault::Unknown(what) => Fault::Final(ClusterError::Unknown(what)),
+                fault => fault,
+            })
+        })
+        .await
     }
 
     /// ListOffsets, to the leader under its current epoch. `None`: there is no such offset (no record at or after a time).
@@ -155,6 +150,26 @@ impl Cluster {
         .await
     }
 
+    /// As [`Cluster::epoch_end`], under this leader epoch and no other; `None`: it is not the leader's.
+    pub(crate) async fn epoch_end_under(
+        &self,
+        partition: &Partition,
+        leader_epoch: i32,
+        epoch: i32,
+    ) -> Result<Option<EpochEnd>, ClusterError> {
+        self.call_leader(
+            &format!("OffsetForLeaderEpoch of {partition}"),
+            partition,
+            ask::EPOCH_END_FENCED_FROM,
+            |_, _| ask::epoch_end(partition, leader_epoch, epoch),
+            |answer| match ask::ended(&answer, partition) {
+                Err(code) if ask::is_other_epoch(code) => Ok(None),
+                ended => ended.map(Some),
+            },
+        )
+        .await
+    }
+
     /// The leader's epoch history above `above`, in rising order, and the leader epoch under which all of it was answered:
     /// walks down from the current epoch (R42), one question an entry; asks again from the top if the leader changes meanwhile.
     /// The start of an entry at or below the log start is the start. A cluster that tells no leader epochs has (-1, none).
@@ -166,13 +181,8 @@ impl Cluster {
         partition: &Partition,
         above: i32,
     ) -> Result<(i32, Vec<EpochEntry>), ClusterError> {
-        let mut tries = self.tries(format!("leader epochs of {partition}"));
-        loop {
-            match self.walk_epochs(partition, above, !tries.is_first()).await {
-                Ok(epochs) => return Ok(epochs),
-                Err(fault) => tries.failed(fault).await?,
-            }
-        }
+        let what = format!("leader epochs of {partition}");
+        self.repeat(what, |anew| self.walk_epochs(partition, above, anew)).await
     }
 
     /// A topic's settings: name, value, and whether the topic itself sets it (DescribeConfigs).

@@ -12,7 +12,8 @@
 //! Requests have no session (KIP-227): each names all of its partitions, at some 50 bytes each.
 //!
 //! Brokers below Fetch v12 (Apache Kafka before 2.7) take no last-fetched epoch: there a truncation shows only by a new
-//! leader epoch or an offset out of range, and no end is ever proved.
+//! leader epoch or an offset out of range, and before an end counts as proved the leader is asked by OffsetForLeaderEpoch,
+//! under the same leader epoch, whether its log goes on up to the place. Below Fetch v9 (before 2.1) no end is ever proved.
 
 mod board;
 mod broker;
@@ -79,7 +80,7 @@ pub struct Piece {
     /// Where the leader stood.
     pub leader: Leader,
     /// True if emptiness proves that there is nothing below the high watermark: the partition was asked for alone, under its
-    /// current epoch and with its last-fetched one (where anything was), its leader
+    /// current epoch and with its last-fetched one (where anything was; below Fetch v12 asked for beside), its leader
     /// answered without error, throttle, preferred replica or diverging epoch, and there were zero bytes.
     pub proves_end: bool,
     /// Where the fetcher [reads what is committed](Fetcher::start_committed): aborted transactions that the batches belong to,

@@ -63,7 +63,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{MirrorConfig, OnDataLost, OnDivergence};
-pub use plan::{PlannedPartition, PlannedTopic, Step, plan};
+pub use plan::{PlannedCopy, PlannedPartition, PlannedTopic, Step, plan};
 
 use crate::cluster::ClusterError;
 use links::Links;

@@ -64,6 +64,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+pub(crate) use compare::certain_difference;
 pub use digest::Digest;
 pub use error::VerifyError;
 pub use options::{Options, Sample, whole_name};
@@ -158,17 +159,16 @@ impl Verifier {
         }
         let names: BTreeSet<String> = topics.source.keys().chain(topics.target.keys()).cloned().collect();
         let plan = plan::plan(shared, target, topics).await?;
-        let jobs = plan.planned.iter().map(|one| (one.partition.clone(), one.topic_ids, one.bounds));
-        let entries = shared.store.take_up(jobs).map_err(|what| state_error(&shared.options, what))?;
+        let entries = shared.store.take_up(plan.planned.iter());
+        let entries = entries.map_err(|what| state_error(&shared.options, what))?;
         let mut partitions = plan.reports;
         let mut jobs = Vec::new();
         for (planned, entry) in plan.planned.into_iter().zip(entries) {
-            match entry.report {
-                // What could not be decided then may be now.
-                Some(report) if report.verdict != Verdict::Undecided => partitions.push(report),
-                _ => jobs.push(Job {
+            match entry.decided() {
+                Some(report) => partitions.push(report.clone()),
+                None => jobs.push(Job {
                     partition: planned.partition,
-                    bounds: entry.bounds,
+                    bounds: entry.bounds(),
                     may_compact: planned.may_compact,
                     saved: entry.saved,
                 }),

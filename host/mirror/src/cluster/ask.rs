@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use verbatim_wire::ErrorCode;
 use verbatim_wire::exact_producer::EpochEnd;
 use verbatim_wire::messages::describe_configs_request::DescribeConfigsResource;
 use verbatim_wire::messages::describe_producers_request::TopicRequest;
@@ -24,6 +25,14 @@ const NOT_ANSWERED: i16 = -1;
 const TOPIC: i8 = 2;
 /// Where a setting comes from: the topic itself.
 const SET_BY_TOPIC: i8 = 1;
+
+/// The first version of OffsetForLeaderEpoch that carries the current leader epoch.
+pub(super) const EPOCH_END_FENCED_FROM: i16 = 2;
+
+/// True if a leader refuses the leader epoch it was asked under (R32).
+pub(super) fn is_other_epoch(code: i16) -> bool {
+    matches!(ErrorCode::from_number(code), Some(ErrorCode::FencedLeaderEpoch | ErrorCode::UnknownLeaderEpoch))
+}
 
 fn name(partition: &Partition) -> TopicName {
     TopicName(StrBytes::from_string(partition.topic.clone()))

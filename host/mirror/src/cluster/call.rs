@@ -27,22 +27,14 @@ impl Cluster {
         build: impl Fn(&PartitionInfo, i16) -> R,
         read: impl Fn(R::Response) -> Result<T, i16>,
     ) -> Result<T, ClusterError> {
-        let mut tries = self.tries(what.to_owned());
-        loop {
-            let asked = async {
-                let (leader, link) = self.leader(partition, !tries.is_first()).await?;
-                let (connection, version) = self.reach::<R>(&link, version_min).await?;
-                send(&link, &connection, version, &build(&leader, version)).await
-            };
-            let read = match asked.await {
-                Ok(answer) => read(answer).map_err(|code| Fault::of_code(tries.what(), code)),
-                Err(fault) => Err(fault),
-            };
-            match read {
-                Ok(value) => return Ok(value),
-                Err(fault) => tries.failed(fault).await?,
-            }
-        }
+        let (build, read) = (&build, &read);
+        self.repeat(what.to_owned(), |anew| async move {
+            let (leader, link) = self.leader(partition, anew).await?;
+            let (connection, version) = self.reach::<R>(&link, version_min).await?;
+            let answer = send(&link, &connection, version, &build(&leader, version)).await?;
+            read(answer).map_err(|code| Fault::of_code(what, code))
+        })
+        .await
     }
 
     /// Asks any broker. `code` finds the error code in an answer: while it may pass the question is repeated, to the next
@@ -57,14 +49,11 @@ impl Cluster {
         request: &R,
         code: impl Fn(&R::Response) -> i16,
     ) -> Result<R::Response, ClusterError> {
-        let mut tries = self.tries(what.to_owned());
-        loop {
-            let asked = self.ask_any(version_min, request).await;
-            match passing(what, asked, &code) {
-                Ok(answer) => return Ok(answer),
-                Err(fault) => tries.failed(fault).await?,
-            }
-        }
+        let code = &code;
+        self.repeat(what.to_owned(), |_| async move {
+            passing(what, self.ask_any(version_min, request).await?, code)
+        })
+        .await
     }
 
     /// Asks the broker that changes of the cluster are asked of (CreateTopics, CreatePartitions, IncrementalAlterConfigs), as
@@ -79,17 +68,12 @@ impl Cluster {
         request: &R,
         code: impl Fn(&R::Response) -> i16,
     ) -> Result<R::Response, ClusterError> {
-        let mut tries = self.tries(what.to_owned());
-        loop {
-            let asked = async {
-                let link = self.controller(!tries.is_first()).await?;
-                self.ask(&link, version_min, request).await
-            };
-            match passing(what, asked.await, &code) {
-                Ok(answer) => return Ok(answer),
-                Err(fault) => tries.failed(fault).await?,
-            }
-        }
+        let code = &code;
+        self.repeat(what.to_owned(), |anew| async move {
+            let link = self.controller(anew).await?;
+            passing(what, self.ask(&link, version_min, request).await?, code)
+        })
+        .await
     }
 
     /// Asks one broker, such as a group's coordinator, as [`Cluster::call_any`] does. For a code that means that another
@@ -105,17 +89,28 @@ impl Cluster {
         request: &R,
         code: impl Fn(&R::Response) -> i16,
     ) -> Result<R::Response, ClusterError> {
-        let mut tries = self.tries(what.to_owned());
+        let code = &code;
+        self.repeat(what.to_owned(), |anew| async move {
+            let known = self.known().node(node);
+            if known.is_err() || anew {
+                self.ask_topics(Topics::Named(&[])).await?;
+            }
+            let link = self.known().node(node)?;
+            passing(what, self.ask(&link, version_min, request).await?, code)
+        })
+        .await
+    }
+
+    /// Asks until there is an answer, or what goes wrong does not pass; after a failure `anew`, as what is known of brokers and
+    /// leaders may be the reason.
+    pub(super) async fn repeat<T, A: Future<Output = Result<T, Fault>>>(
+        &self,
+        what: String,
+        ask: impl Fn(bool) -> A,
+    ) -> Result<T, ClusterError> {
+        let mut tries = self.tries(what);
         loop {
-            let asked = async {
-                let known = self.known().node(node);
-                if known.is_err() || !tries.is_first() {
-                    self.ask_topics(Topics::Named(&[])).await?;
-                }
-                let link = self.known().node(node)?;
-                self.ask(&link, version_min, request).await
-            };
-            match passing(what, asked.await, &code) {
+            match ask(!tries.is_first()).await {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => tries.failed(fault).await?,
             }
@@ -211,8 +206,7 @@ pub(crate) fn version_of<R: Request>(connection: &Connection, version_min: i16) 
 }
 
 /// Makes a fault of an answer whose error code may pass.
-fn passing<A>(what: &str, asked: Result<A, Fault>, code: impl Fn(&A) -> i16) -> Result<A, Fault> {
-    let answer = asked?;
+fn passing<A>(what: &str, answer: A, code: impl Fn(&A) -> i16) -> Result<A, Fault> {
     let code = code(&answer);
     if is_passing(code) { Err(Fault::of_code(what, code)) } else { Ok(answer) }
 }

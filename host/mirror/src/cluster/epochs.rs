@@ -92,6 +92,6 @@ impl Walk<'_> {
             "OffsetForLeaderEpoch of {}: epoch {} in the answer to {asked}, expected at most that",
             self.partition, answer.epoch
         );
-        Fault::Final(ClusterError::Refused { what, code: -1 })
+        Fault::Final(ClusterError::Contradictory(what))
     }
 }

@@ -79,11 +79,6 @@ impl<'a> Tries<'a> {
         Self { config, what, failures: 0, unknown: 0, pause: config.pause_min }
     }
 
-    /// What is asked, in words.
-    pub(crate) fn what(&self) -> &str {
-        &self.what
-    }
-
     /// True if nothing has failed yet: what is known of leaders will do.
     pub(crate) fn is_first(&self) -> bool {
         self.failures == 0

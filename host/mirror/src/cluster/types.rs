@@ -159,6 +159,9 @@ pub enum ClusterError {
         /// Kafka's error code.
         code: i16,
     },
+    /// Its answers do not go together.
+    #[error("contradictory answers: {0}")]
+    Contradictory(String),
     /// No broker has a version of an API that is needed.
     #[error("not supported: {0}")]
     Unsupported(ClientError),

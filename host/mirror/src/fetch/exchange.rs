@@ -20,6 +20,8 @@ use crate::cluster::{Partition, is_passing};
 
 /// The lowest version spoken: the first with batches instead of messages.
 const VERSION_MIN: i16 = 4;
+/// The first version that carries the current leader epoch, and so is answered by its leader alone.
+const FENCED_FROM: i16 = 9;
 /// The first version that carries the last-fetched epoch, and so notices truncation.
 const TRUNCATION_FROM: i16 = 12;
 /// The first version that names topics by id.
@@ -54,7 +56,9 @@ pub(super) struct Answer {
     pub(super) throttle: Duration,
     /// Bytes of records in it.
     pub(super) bytes: usize,
-    /// True if the request carried the last-fetched epochs.
+    /// True if the request carried the current leader epochs.
+    pub(super) is_fenced: bool,
+    /// True if it carried the last-fetched epochs.
     pub(super) notices_truncation: bool,
     pub(super) found: Vec<Found>,
 }
@@ -158,7 +162,8 @@ fn read(answer: FetchResponse, version: i16, asks: &[Ask]) -> Answer {
         told.remove(&(id, name, ask.partition.index)).map_or(Found::Missing, |data| found(data, ask))
     };
     let found = asks.iter().map(&mut find).collect();
-    Answer { throttle, bytes, notices_truncation: version >= TRUNCATION_FROM, found }
+    let (is_fenced, notices_truncation) = (version >= FENCED_FROM, version >= TRUNCATION_FROM);
+    Answer { throttle, bytes, is_fenced, notices_truncation, found }
 }
 
 fn found(data: PartitionData, ask: &Ask) -> Found {

@@ -11,7 +11,7 @@ use super::Stop;
 use super::board::{Node, Phase};
 use super::broker;
 use super::shared::Shared;
-use crate::cluster::{ClusterError, Partition, PartitionInfo};
+use crate::cluster::{ClusterError, Partition, PartitionInfo, id_text};
 
 /// A topic is gone once the cluster has said so in so many looks, over so long: brokers that have just started say so of
 /// topics that are there.
@@ -129,9 +129,15 @@ impl Shared {
 }
 
 fn gone_text(what: &str, topic_id: Uuid) -> String {
-    if topic_id.is_nil() { what.to_owned() } else { format!("{what}; it was there with topic id {topic_id}") }
+    match topic_id.is_nil() {
+        true => what.to_owned(),
+        false => format!("{what}; it was there with topic id {}", id_text(topic_id)),
+    }
 }
 
 fn recreated_text(partition: &Partition, ours: Uuid, theirs: Uuid) -> String {
-    format!("the topic of {partition} was deleted and created again: its id is {theirs}, expected {ours}")
+    let (ours, theirs) = (id_text(ours), id_text(theirs));
+    format!(
+        "the topic of {partition} was deleted and created again: its topic id is {theirs}, expected {ours}"
+    )
 }

@@ -104,7 +104,9 @@ impl Cluster {
             read_committed: how.read_committed,
         };
         let answer = exchange(&connection, std::slice::from_ref(&ask), terms).await?;
-        let proves = answer.notices_truncation && answer.throttle.is_zero() && leader_epoch >= 0;
+        // Where nothing was read before, nothing can have been cut.
+        let is_sure = answer.notices_truncation || (answer.is_fenced && place.last_epoch < 0);
+        let proves = is_sure && answer.throttle.is_zero() && leader_epoch >= 0;
         let found = answer.found.into_iter().next().unwrap_or(Found::Missing);
         once(found, &ask, proves && answer.bytes == 0)
     }

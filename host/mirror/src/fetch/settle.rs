@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use verbatim_wire::error::describe;
 
-use super::board::{Board, Phase, Raw};
+use super::board::{Board, Line, Phase, Raw};
 use super::exchange::{Answer, Ask, Found};
 use super::frames::Unusable;
 use super::once::old_format;
@@ -23,8 +23,10 @@ const PROVED_AGAIN: Duration = Duration::from_secs(1);
 /// What was true of the whole answer.
 #[derive(Debug, Clone, Copy)]
 struct Circumstances {
-    /// The request was for one partition and nothing spoke against what it brought: emptiness is proof.
+    /// The request was for one partition and nothing spoke against what it brought: emptiness is proof, unless the log was cut.
     proves: bool,
+    /// That would have been told.
+    notices_truncation: bool,
     /// The answer may have had no room for a partition that was not its first.
     is_full: bool,
     is_throttled: bool,
@@ -47,10 +49,11 @@ impl Shared {
         let circumstances = Circumstances {
             proves: is_alone
                 && asks.len() == 1
-                && answer.notices_truncation
+                && answer.is_fenced
                 && !is_throttled
                 && answer.bytes == 0
                 && !self.read_committed,
+            notices_truncation: answer.notices_truncation,
             is_full: answer.bytes >= full_from,
             is_throttled,
             is_alone,
@@ -115,23 +118,16 @@ impl Shared {
         let Some(line) = board.line(ask.line, ask.generation) else { return };
         line.failures = 0;
         let now = Instant::now();
-        let piece = |proves_end| Raw {
-            batches: bytes::Bytes::new(),
-            from: ask.place,
-            leader,
-            proves_end,
-            aborted: Vec::new(),
-            room: Room::default(),
-        };
         let readable_end = self.readable_end(leader);
         let is_proved =
             line.proved.is_some_and(|(end, at)| end == readable_end && at.elapsed() < PROVED_AGAIN);
         if ask.place.offset < readable_end && !is_proved {
+            if about.proves && (about.notices_truncation || ask.place.last_epoch < 0) {
+                return line.prove(ask.place, leader);
+            }
             if about.proves {
-                line.proved = Some((readable_end, now));
-                line.phase = Phase::Full;
-                line.give(piece(true));
-                return;
+                line.phase = Phase::Finding;
+                return self.confirm(ask.clone(), leader);
             }
             if !about.is_alone || about.is_throttled {
                 self.queue(board, ask.line, Phase::Alone, false);
@@ -142,9 +138,31 @@ impl Shared {
         let told_for = self.config.wait_max.mul_f32(0.75);
         let is_news = line.told.is_none_or(|(told, at)| told != leader || now - at >= told_for);
         if is_news {
-            line.give(piece(false));
+            line.give(nothing(ask.place, leader, false));
         }
         self.queue(board, ask.line, Phase::Cold, false);
+    }
+
+    /// Nothing came, in a version that does not tell whether the log was cut below the place: asks for that by itself, under the
+    /// same leader epoch.
+    fn confirm(self: &Arc<Self>, ask: Ask, leader: Leader) {
+        let shared = Arc::clone(self);
+        self.spawn(async move {
+            let Place { offset, last_epoch } = ask.place;
+            let end = shared.cluster.epoch_end_under(&ask.partition, ask.leader_epoch, last_epoch).await;
+            let mut board = shared.board();
+            let Some(line) = board.line(ask.line, ask.generation) else { return };
+            match end {
+                Ok(Some(end)) if end.epoch < 0 => line.stop(Stop::OutOfRange),
+                Ok(Some(end)) if end.epoch < last_epoch || end.end < offset => {
+                    line.stop(Stop::Diverging { epoch: end.epoch, end: end.end });
+                }
+                Ok(Some(_)) => line.prove(ask.place, leader),
+                // The leader has another epoch by now.
+                Ok(None) => shared.find(ask.line, ask.generation, LATER, true),
+                Err(error) => line.stop(Stop::Failed(error)),
+            }
+        });
     }
 
     /// Everything that is neither data nor its absence.
@@ -205,6 +223,21 @@ impl Shared {
             }
         });
     }
+}
+
+impl Line {
+    /// There is nothing between the place and the high watermark. Only readers of everything are told so.
+    fn prove(&mut self, place: Place, leader: Leader) {
+        self.proved = Some((leader.high_watermark, Instant::now()));
+        self.phase = Phase::Full;
+        self.give(nothing(place, leader, true));
+    }
+}
+
+/// A piece without batches.
+fn nothing(from: Place, leader: Leader, proves_end: bool) -> Raw {
+    let (batches, aborted, room) = (bytes::Bytes::new(), Vec::new(), Room::default());
+    Raw { batches, from, leader, proves_end, aborted, room }
 }
 
 fn data(board: &mut Board, ask: &Ask, next: Place, piece: Raw) {

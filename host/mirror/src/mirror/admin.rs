@@ -16,7 +16,7 @@ use verbatim_wire::messages::{
 use verbatim_wire::protocol::{Request, StrBytes};
 use verbatim_wire::tag::Marked;
 
-use crate::cluster::ClusterConfig;
+use crate::cluster::{ClusterConfig, id_text};
 
 const TOPIC_RESOURCE: i8 = 2;
 const SET: i8 = 0;
@@ -74,7 +74,7 @@ impl Admin {
         };
         let configs = vec![
             config(super::target::EXACT, "true".to_owned()),
-            config(super::target::SOURCE_TOPIC_ID, super::target::id_text(source_id)),
+            config(super::target::SOURCE_TOPIC_ID, id_text(source_id)),
         ];
         let topic = CreatableTopic::default()
             .with_name(TopicName(text(name)))

@@ -13,6 +13,7 @@ use super::peek::batch_at;
 use super::state::Skipped;
 use super::trouble::{Halt, Side, Trouble};
 use crate::cluster::{At, Cluster, ClusterError, Partition};
+use crate::verify::certain_difference;
 
 /// Where a copy goes on.
 #[derive(Debug)]
@@ -71,9 +72,7 @@ async fn go_on(task: &Task, mut writer: ExactPartition, logs: Logs) -> Result<Al
     if source.start > copy.end && !never_written {
         data_lost(task, copy.end, source.start)?;
     }
-    if !task.topic.is_compacted() {
-        same_last_batch(task, logs).await?;
-    }
+    same_last_batch(task, logs).await?;
     let epoch_before = epoch_before(task, copy).await?;
     writer.resume_at(copy.end, epoch_before).await?;
     Ok(Aligned {
@@ -140,24 +139,25 @@ async fn cut(task: &Task, mut writer: ExactPartition, logs: Logs, to: i64) -> Re
 }
 
 /// A guard beside the epochs, which a source without topic ids or after an unclean loss may tell anew: the copy's last batch
-/// is the source's, byte for byte. Only where no compaction may have changed it.
+/// is the source's, or one of them is what compaction leaves of the other. What a topic's policy was when its cleaner ran
+/// nobody tells, so that is judged by the batches alone.
 async fn same_last_batch(task: &Task, logs: Logs) -> Result<(), Trouble> {
     let Logs { copy, source } = logs;
     let Some(last) = copy.end.checked_sub(1).filter(|last| *last >= copy.start.max(source.start)) else {
         return Ok(());
     };
     let links = &task.links;
-    let Some((ours, our_bytes)) = batch_at(Side::Target, &links.target, &task.partition, last).await? else {
+    let Some((header, ours)) = batch_at(Side::Target, &links.target, &task.partition, last).await? else {
         return Ok(());
     };
-    let Some((theirs, their_bytes)) = batch_at(Side::Source, &links.source, &task.partition, last).await?
-    else {
-        return Ok(());
-    };
-    if our_bytes == their_bytes || !covers(&ours, last) {
+    if !covers(&header, last) {
         return Ok(());
     }
-    Err(Trouble::Halt(Halt::differs(&ours, &theirs)))
+    let Some((_, theirs)) = batch_at(Side::Source, &links.source, &task.partition, last).await? else {
+        return Ok(());
+    };
+    certain_difference(&theirs, &ours)
+        .map_or(Ok(()), |difference| Err(Trouble::Halt(Halt::differs(&difference))))
 }
 
 fn covers(header: &Header, offset: i64) -> bool {

@@ -47,7 +47,6 @@ pub(super) struct Topic {
     pub(super) name: String,
     /// Its id when the mirror first saw it; nil if the source has none.
     pub(super) id: Uuid,
-    compacted: AtomicBool,
     is_copy: AtomicBool,
     halt: watch::Sender<Option<Halt>>,
 }
@@ -94,17 +93,7 @@ impl Links {
 impl Topic {
     pub(super) fn new(name: &str, id: Uuid) -> Self {
         let (halt, _) = watch::channel(None);
-        let (compacted, is_copy) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { name: name.to_owned(), id, compacted, is_copy, halt }
-    }
-
-    /// True if the source's cleaner may have changed batches since they were copied.
-    pub(super) fn is_compacted(&self) -> bool {
-        self.compacted.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_compacted(&self, compacted: bool) {
-        self.compacted.store(compacted, Ordering::Relaxed);
+        Self { name: name.to_owned(), id, is_copy: AtomicBool::new(false), halt }
     }
 
     /// True if the source's topic is a copy itself: it may show a leader epoch before it has that epoch's data, or those of

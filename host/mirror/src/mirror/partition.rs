@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use verbatim_wire::exact_producer::ExactProducer;
 
-use super::aligning;
+use super::aligning::{self, Aligned};
 use super::backoff::Backoff;
 use super::copying::Copying;
 use super::links::{Links, Topic};
@@ -92,17 +92,29 @@ impl Task {
         self.cell.enter(State::Aligning, None);
         let aligned = tokio::select! {
             () = self.stop.cancelled() => return Ok(()),
-            aligned = aligning::align(self, tries.again) => aligned?,
+            aligned = self.aligned(tries) => aligned?,
         };
         match aligned {
             Some(aligned) => Copying::begin(self, tries, aligned).await?.run().await,
-            None if self.links.config.once => {
-                self.cell.enter(State::CaughtUp, None);
-                Ok(())
+            None => Ok(()),
+        }
+    }
+
+    /// Where the copy goes on. While the source has nothing, not even a leader epoch, so has the copy, which is all that one that
+    /// shall end has to know (`None`).
+    async fn aligned(&self, tries: &mut Tries) -> Result<Option<Aligned>, Trouble> {
+        let mut pauses = Backoff::default();
+        loop {
+            let aligned = aligning::align(self, tries.again).await?;
+            if aligned.is_some() {
+                return Ok(aligned);
             }
-            None => {
-                Err(Trouble::Pass("source: the partition has no leader epoch and no data yet".to_owned()))
+            self.cell.enter(State::CaughtUp, None);
+            if self.links.config.once {
+                return Ok(None);
             }
+            tries.again = true;
+            sleep(pauses.fail()).await;
         }
     }
 

@@ -9,13 +9,13 @@ use tokio::task::JoinSet;
 
 use super::MirrorError;
 use super::admin::Admin;
-use super::config::MirrorConfig;
+use super::config::{MirrorConfig, OnDataLost};
 use super::discover::{Selection, Treatment};
 use super::progress::Board;
 use super::settings;
-use super::target::{Keeper, id_text};
+use super::target::Keeper;
 use super::trouble::Trouble;
-use crate::cluster::{At, Cluster, ClusterError, Partition, TopicInfo, Topics};
+use crate::cluster::{At, Cluster, ClusterError, Partition, TopicInfo, Topics, id_text};
 
 /// Partitions that are asked about at the same time.
 const ASKING_MAX: usize = 64;
@@ -43,6 +43,8 @@ pub struct PlannedTopic {
     pub source_topic_id: String,
     /// What is done with it.
     pub step: Step,
+    /// The destination's topic of that name, if there is one.
+    pub copy: Option<PlannedCopy>,
     /// Why it cannot be mirrored, or would have to wait.
     pub reason: Option<String>,
     /// What an operator can do about that.
@@ -51,8 +53,19 @@ pub struct PlannedTopic {
     pub settings: BTreeMap<String, Option<String>>,
     /// Settings whose values the source keeps secret, which are not carried over.
     pub secret: Vec<String>,
+    /// What else an operator should know beforehand.
+    pub notes: Vec<String>,
     /// Its partitions, by index.
     pub partitions: Vec<PlannedPartition>,
+}
+
+/// What the destination has of a topic before anything is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PlannedCopy {
+    /// It is an exact topic.
+    pub exact: bool,
+    /// How many partitions it has; those that the source has more are added.
+    pub partitions: usize,
 }
 
 /// Where one partition stands before anything is done.
@@ -86,7 +99,7 @@ pub async fn plan(config: &MirrorConfig) -> Result<Vec<PlannedTopic>, MirrorErro
         return Err(MirrorError::NoTopic { patterns: selection.patterns() });
     }
     let clusters =
-        Clusters { source, target, admin: Admin::new(config.target.clone()), board: Board::new().0 };
+        Clusters { source, target, config, admin: Admin::new(config.target.clone()), board: Board::new().0 };
     let mut planned = Vec::new();
     for (topic, treatment) in wanted {
         planned.push(clusters.topic(&topic, treatment).await?);
@@ -96,34 +109,35 @@ pub async fn plan(config: &MirrorConfig) -> Result<Vec<PlannedTopic>, MirrorErro
 }
 
 /// Both sides, and what a keeper needs beside.
-struct Clusters {
+struct Clusters<'a> {
     source: Cluster,
     target: Cluster,
+    config: &'a MirrorConfig,
     admin: Admin,
     board: Board,
 }
 
-impl Clusters {
+impl Clusters<'_> {
     async fn topic(&self, info: &TopicInfo, treatment: Treatment) -> Result<PlannedTopic, MirrorError> {
         let keeper = Keeper { admin: &self.admin, target: &self.target, board: &self.board };
         let mut planned = PlannedTopic {
             topic: info.name.clone(),
             source_topic_id: id_text(info.id),
             step: if treatment == Treatment::Paused { Step::Pause } else { Step::GoOn },
+            copy: self.copy(&info.name).await?,
             reason: None,
             remedy: None,
             settings: BTreeMap::new(),
             secret: Vec::new(),
+            notes: Vec::new(),
             partitions: Vec::new(),
         };
-        let named = [info.name.clone()];
-        let found = self.target.topics(Topics::Named(&named)).await.map_err(MirrorError::Target)?;
-        let copied = found.first().map_or(0, |found| found.partitions.len());
+        let copied = planned.copy.map_or(0, |copy| copy.partitions);
         planned.partitions = self.partitions(info, copied).await?;
         if treatment == Treatment::Paused {
             return Ok(planned);
         }
-        if found.is_empty() {
+        if planned.copy.is_none() {
             planned.step = Step::Create;
         } else {
             match keeper.check(info).await {
@@ -137,7 +151,33 @@ impl Clusters {
             }
         }
         self.settings(&mut planned).await?;
+        self.notes(&mut planned);
         Ok(planned)
+    }
+
+    async fn copy(&self, topic: &str) -> Result<Option<PlannedCopy>, MirrorError> {
+        let named = [topic.to_owned()];
+        let found = self.target.topics(Topics::Named(&named)).await.map_err(MirrorError::Target)?;
+        let Some(found) = found.first() else { return Ok(None) };
+        let set = self.target.topic_configs(topic).await.map_err(MirrorError::Target)?;
+        Ok(Some(PlannedCopy { exact: settings::is_copy(&set), partitions: found.partitions.len() }))
+    }
+
+    fn notes(&self, planned: &mut PlannedTopic) {
+        let told = self.board.snapshot().notes.into_iter().filter(|note| note.topic == planned.topic);
+        planned.notes.extend(told.map(|note| note.text));
+        let comes = match self.config.on_data_lost {
+            OnDataLost::Stop => "the partition would stop",
+            OnDataLost::Skip => "they would be skipped",
+        };
+        // A copy that holds nothing begins where the source does.
+        let lacking = planned.partitions.iter().filter(|one| one.end > 0 && one.source_start > one.end);
+        planned.notes.extend(lacking.map(|one| {
+            format!(
+                "partition {}: the source deleted offsets {} to {} before they were copied, {comes}",
+                one.partition, one.end, one.source_start
+            )
+        }));
     }
 
     async fn settings(&self, planned: &mut PlannedTopic) -> Result<(), MirrorError> {

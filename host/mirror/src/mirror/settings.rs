@@ -38,15 +38,9 @@ pub(super) fn changes(wanted: &BTreeMap<String, Option<String>>, copy: &Settings
     set.chain(gone).collect()
 }
 
-/// True if compaction may have changed batches of the source's topic.
-pub(super) fn is_compacted(source: &Settings) -> bool {
-    let policy = source.get("cleanup.policy").and_then(|config| config.value.as_deref());
-    policy.is_some_and(|policy| policy.split(',').any(|word| word.trim() == "compact"))
-}
-
-/// True if the source's topic is a copy itself.
-pub(super) fn is_copy(source: &Settings) -> bool {
-    source.get(super::target::EXACT).is_some_and(|config| config.value.as_deref() == Some("true"))
+/// True if the topic is exact: a copy of another one, though it may be a source to this mirror.
+pub(super) fn is_copy(topic: &Settings) -> bool {
+    topic.get(super::target::EXACT).is_some_and(|config| config.value.as_deref() == Some("true"))
 }
 
 fn is_own(name: &str) -> bool {
@@ -89,13 +83,5 @@ mod tests {
         assert_eq!(changes(&wanted, &copy), expected);
         let same = settings(&[("retention.ms", Some("1"), true), ("segment.ms", Some("2"), true)]);
         assert!(changes(&wanted, &same).is_empty());
-    }
-
-    #[test]
-    fn compact_may_stand_beside_delete() {
-        for (policy, compacted) in [("delete", false), ("compact", true), ("delete, compact", true)] {
-            assert_eq!(is_compacted(&settings(&[("cleanup.policy", Some(policy), false)])), compacted);
-        }
-        assert!(!is_compacted(&Settings::new()));
     }
 }

@@ -216,7 +216,6 @@ impl Supervisor {
         }
         let source = links.source.topic_configs(&info.name).await;
         let source = source.map_err(|error| Trouble::of_cluster(Side::Source, &error))?;
-        known.topic.set_compacted(settings::is_compacted(&source));
         known.topic.set_copy(settings::is_copy(&source));
         let carried = settings::carried(&source);
         if known.carried.as_ref() != Some(&carried) {

@@ -9,7 +9,7 @@ use super::admin::{Admin, Change, Denied};
 use super::progress::Board;
 use super::settings::{Settings, changes};
 use super::trouble::{Halt, Side, Trouble};
-use crate::cluster::{Cluster, ClusterError, TopicInfo, Topics};
+use crate::cluster::{Cluster, ClusterError, TopicInfo, Topics, id_text};
 
 /// The property that makes a topic exact.
 pub(super) const EXACT: &str = "produce.at.offset";
@@ -38,8 +38,8 @@ impl Keeper<'_> {
             None => {
                 let made = self.admin.create_topic(&source.name, partitions, source.id).await;
                 if made.map_err(|denied| not_created(&denied))? {
-                    let text =
-                        format!("created with {partitions} partitions, a copy of topic id {}", source.id);
+                    let id = id_text(source.id);
+                    let text = format!("created with {partitions} partitions, a copy of topic id {id}");
                     self.board.done(&source.name, text);
                 }
                 let found = self.find(&source.name).await?;
@@ -69,8 +69,13 @@ impl Keeper<'_> {
             self.board.note(&source.name, text);
         }
         if wanted > present {
-            let grown = self.admin.create_partitions(&source.name, wanted).await;
-            grown.map_err(|denied| refused("partitions were not added", &denied))?;
+            if let Err(denied) = self.admin.create_partitions(&source.name, wanted).await {
+                // Another mirror may have been first.
+                return match self.find(&source.name).await? {
+                    Some(found) if count(&found) >= wanted => Ok(()),
+                    _ => Err(refused("partitions were not added", &denied)),
+                };
+            }
             self.board.done(&source.name, format!("{wanted} partitions, {present} before"));
         }
         Ok(())
@@ -171,21 +176,6 @@ pub(super) fn count(topic: &TopicInfo) -> i32 {
     i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX)
 }
 
-/// A topic id as Kafka writes it: 22 characters of URL-safe base64.
-pub(super) fn id_text(id: Uuid) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    // 22 characters hold 132 bits; the last one carries two.
-    let number = id.as_u128();
-    let six = |place: u32| {
-        if place < 21 { number >> (122 - 6 * place) } else { number << 4 }
-    };
-    let letter = |place| {
-        let index = usize::try_from(six(place) & 0b11_1111).ok();
-        index.and_then(|index| ALPHABET.get(index)).copied().map_or('A', char::from)
-    };
-    (0..22).map(letter).collect()
-}
-
 fn refused(what: &str, denied: &Denied) -> Trouble {
     let text = format!("destination: {what}: {denied}");
     match denied {
@@ -211,16 +201,4 @@ fn words(changes: &[Change]) -> String {
         None => format!("{name} removed"),
     };
     changes.iter().map(word).collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_written_as_kafka_writes_them() {
-        assert_eq!(id_text(Uuid::nil()), "AAAAAAAAAAAAAAAAAAAAAA");
-        assert_eq!(id_text(Uuid::from_u128(1)), "AAAAAAAAAAAAAAAAAAAAAQ");
-        assert_eq!(id_text(Uuid::from_u128(u128::MAX)), "_____________________w");
-    }
 }

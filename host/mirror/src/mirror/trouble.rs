@@ -5,8 +5,8 @@ use verbatim_batch::Header;
 use verbatim_wire::exact_producer::{Apart, EpochEnd, ExactError};
 
 use super::state::State;
-use super::target::id_text;
-use crate::cluster::{ClusterError, Partition};
+use crate::cluster::{ClusterError, Partition, id_text};
+use crate::verify::{BatchHeader, Difference};
 
 /// Why a partition does not go on as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,11 +81,22 @@ impl Halt {
         Self::new(State::Diverged, format!("the copy ends at {end} under leader epoch {last_epoch}: {why}"))
     }
 
-    /// Both sides' batch at one place, where their bytes differ.
-    pub(super) fn differs(copy: &Header, source: &Header) -> Self {
-        let offset = copy.base_offset;
-        let reason =
-            format!("the batch at offset {offset} differs: the copy has {copy:?}, the source has {source:?}");
+    /// Both sides' batches at one place are not the same.
+    pub(super) fn differs(difference: &Difference) -> Self {
+        let told = |header: Option<&BatchHeader>| {
+            header.map_or_else(
+                || "none".to_owned(),
+                |header| {
+                    let BatchHeader { base_offset, records, leader_epoch, crc, .. } = header;
+                    format!("one at offset {base_offset} (records {records}, leader epoch {leader_epoch}, crc {crc})")
+                },
+            )
+        };
+        let Difference { what, batches, .. } = difference;
+        let (source, copy) = (told(batches.source.as_deref()), told(batches.target.as_deref()));
+        let reason = format!(
+            "the copy's last batch is not the source's: {what}; the source has {source}, the copy (target) {copy}"
+        );
         Self::new(State::Diverged, reason)
     }
 

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use verbatim_batch::{Codec, ControlKey, ControlType, Header, TimestampType, crc_matches};
 
 use super::compare::{Head, Stop};
-use super::records::{Inflated, Pair, Placed, differing, pairs};
+use super::records::{Inflated, Pair, Placed, Unreadable, differing, pairs};
 use super::report::{Both, Difference, Side};
 use super::words;
 
@@ -87,7 +87,7 @@ impl Compaction {
             return Err(Stop::Differs(words::lacking(lacks, &head.batch, next.map(|head| &head.batch))));
         }
         self.set_side(lacks, head.batch.header.base_offset)?;
-        let records = head.batch.inflated(self.rules.inflate_bytes_max).map_err(Stop::Undecided)?;
+        let records = head.batch.inflated(self.rules.inflate_bytes_max).map_err(Stop::from)?;
         records.records().try_for_each(|placed| self.missing(lacks, head, &placed))?;
         self.batches = self.batches.saturating_add(1);
         self.holds(lacks.other(), &head.batch.header);
@@ -108,8 +108,13 @@ impl Compaction {
         if !crc_matches(&source.batch.bytes) || !crc_matches(&target.batch.bytes) {
             return Err(unequal());
         }
-        let left = source.batch.inflated(max).map_err(|_| unequal())?;
-        let right = target.batch.inflated(max).map_err(|_| unequal())?;
+        let inflated = |head: &Head| {
+            head.batch.inflated(max).map_err(|why| match why {
+                Unreadable::TooLarge(why) => Stop::Undecided(why),
+                Unreadable::Malformed(_) => unequal(),
+            })
+        };
+        let (left, right) = (inflated(source)?, inflated(target)?);
         let before = self.records;
         for pair in pairs(&left, &right) {
             match pair {
@@ -145,7 +150,7 @@ impl Compaction {
         if self.owed.is_empty() || !head.supersedes() {
             return Ok(());
         }
-        let records = head.batch.inflated(self.rules.inflate_bytes_max).map_err(Stop::Undecided)?;
+        let records = head.batch.inflated(self.rules.inflate_bytes_max).map_err(Stop::from)?;
         records.records().for_each(|placed| self.present(head, &placed));
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! Two logs, batch by batch. Knows no cluster: it is given the next batch of each side and says which were used up.
 
-use verbatim_batch::crc_matches;
+use bytes::Bytes;
+use verbatim_batch::{Header, crc_matches};
 
 use super::compaction::{Compaction, Rules};
 use super::digest::Digest;
-use super::records::{Batch, Inflated};
+use super::records::{Batch, Inflated, Unreadable};
 use super::report::{Both, Count, Difference, Side};
 use super::words;
 
@@ -41,6 +42,30 @@ pub(super) enum Step {
 pub(super) enum Stop {
     Differs(Difference),
     Undecided(String),
+}
+
+impl From<Unreadable> for Stop {
+    fn from(why: Unreadable) -> Self {
+        Self::Undecided(why.to_string())
+    }
+}
+
+/// What differs between batches that cover one offset and that compaction of either side cannot have made.
+pub(crate) fn certain_difference(source: &Bytes, target: &Bytes) -> Option<Difference> {
+    let head = |bytes: &Bytes| {
+        let batch = Batch { bytes: bytes.clone(), header: Header::read(bytes)? };
+        Some(Head { batch, aborted: false, unstable: false })
+    };
+    let rules = Rules {
+        may_compact: true,
+        from: i64::MIN,
+        keys_max: usize::MAX,
+        inflate_bytes_max: verbatim_compression::DEFAULT_LIMIT_BYTES,
+    };
+    match Comparison::new(rules).step(head(source).as_ref(), head(target).as_ref()) {
+        Err(Stop::Differs(difference)) => Some(difference),
+        _ => None,
+    }
 }
 
 /// A comparison under way.
@@ -151,7 +176,7 @@ impl Comparison {
     }
 
     /// A batch's plain records, within the bound.
-    pub(super) fn inflate(&self, batch: &Batch) -> Result<Inflated, String> {
+    pub(super) fn inflate(&self, batch: &Batch) -> Result<Inflated, Unreadable> {
         batch.inflated(self.rules.inflate_bytes_max)
     }
 

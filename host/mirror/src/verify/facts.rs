@@ -1,9 +1,13 @@
 //! What clusters say of a partition beside its batches: leader epochs, stable offset, producers, offsets by time.
 
+use verbatim_wire::exact_producer::EpochEnd;
 use verbatim_wire::tag::EpochEntry;
 
 use super::report::{Both, Bounds, Difference, Range, Side};
 use crate::cluster::{At, Cluster, ClusterError, ListedOffset, Partition, Producer};
+
+/// What histories are called.
+const EPOCHS: &str = "leader epochs";
 
 /// What a comparison has shown before, and so what may be expected to be equal.
 #[derive(Debug, Clone, Copy)]
@@ -49,13 +53,7 @@ pub(super) async fn compare(ask: &Ask<'_>, scope: &Scope, times: &[i64]) -> Comp
     if scope.to_the_end {
         compared.differences.extend(stable_offsets(scope.bounds));
     }
-    let Both { source, target } = ask.clusters;
-    match both(source.epochs(ask.partition, -1), target.epochs(ask.partition, -1)).await {
-        Ok(Both { source: (_, source), target: (_, target) }) => {
-            compared.epochs(&Both { source, target }, scope);
-        }
-        Err(failed) => compared.failed("leader epochs", failed),
-    }
+    epochs(ask, scope, &mut compared).await;
     if scope.compacted.is_some() {
         compared.notes.push("offsets by time are not compared where one side is compacted".to_owned());
     } else {
@@ -77,6 +75,26 @@ async fn both<T>(
         source: source.map_err(|error| (Side::Source, error))?,
         target: target.map_err(|error| (Side::Target, error))?,
     })
+}
+
+/// Histories that both sides tell and that differ are a difference. Where a side tells none, or contradicts itself, nobody can
+/// say what its readers are told about truncation: that stays undecided, however equal the bytes are.
+async fn epochs(ask: &Ask<'_>, scope: &Scope, compared: &mut Compared) {
+    let (Both { source, target }, partition) = (ask.clusters, ask.partition);
+    let histories = match both(source.epochs(partition, -1), target.epochs(partition, -1)).await {
+        Ok(Both { source: (_, source), target: (_, target) }) => Both { source, target },
+        Err(failed @ (_, ClusterError::Unsupported(_))) => return compared.failed(EPOCHS, failed),
+        Err((side, error)) => return compared.open(side, EPOCHS, &error),
+    };
+    let before = compared.differences.len();
+    compared.epochs(&histories, scope);
+    let is_below = |entry: &&EpochEntry| entry.start < scope.range.to;
+    let last = histories.source.iter().rev().find(is_below);
+    let (Some(last), true) = (last, compared.differences.len() == before) else { return };
+    match both(source.epoch_end(partition, last.epoch), target.epoch_end(partition, last.epoch)).await {
+        Ok(ends) => compared.last_epoch(*last, ends, scope.range),
+        Err((side, error)) => compared.open(side, EPOCHS, &error),
+    }
 }
 
 async fn by_time(ask: &Ask<'_>, scope: &Scope, times: &[i64], compared: &mut Compared) {
@@ -123,9 +141,26 @@ impl Compared {
                 self.notes
                     .push(format!("{what} are not compared, as the {side} does not tell them: {error}"));
             }
-            error => {
-                self.undecided.get_or_insert(format!("the {side} does not tell its {what}: {error}"));
+            error => self.open(side, what, &error),
+        }
+    }
+
+    fn open(&mut self, side: Side, what: &str, error: &ClusterError) {
+        self.undecided.get_or_insert(format!("the {side} does not tell its {what}: {error}"));
+    }
+
+    /// The last epoch that both have below the range's end goes on up to there, or a side contradicts its own history.
+    fn last_epoch(&mut self, last: EpochEntry, ends: Both<EpochEnd>, range: Range) {
+        for side in [Side::Source, Side::Target] {
+            let EpochEnd { epoch, end } = *ends.of(side);
+            if epoch == last.epoch && end >= range.to {
+                continue;
             }
+            self.undecided.get_or_insert(format!(
+                "the {side} contradicts itself about its leader epochs: OffsetForLeaderEpoch of {} is answered with epoch \
+                 {epoch} and end {end}, though its history tells that this epoch begins at {} and goes on to {} at least",
+                last.epoch, last.start, range.to
+            ));
         }
     }
 

@@ -24,6 +24,7 @@ const CLEANUP: (&str, &str) = ("cleanup.policy", "compact");
 pub(super) struct Planned {
     pub(super) partition: Partition,
     pub(super) topic_ids: Both<Uuid>,
+    pub(super) leader_epochs: Both<i32>,
     pub(super) bounds: Both<Bounds>,
     pub(super) may_compact: bool,
 }
@@ -83,10 +84,9 @@ pub(super) async fn plan(
         for index in of_source.union(&of_target) {
             let lacks = match (of_source.contains(index), of_target.contains(index)) {
                 (true, true) => {
-                    let id = |topic: Option<&TopicInfo>| topic.map(|topic| topic.id).unwrap_or_default();
-                    let topic_ids = Both { source: id(source), target: id(target_topic) };
                     let partition = Partition { topic: name.clone(), index: *index };
-                    found.push((partition, topic_ids, may_compact));
+                    let about = Both { source: about(source, *index), target: about(target_topic, *index) };
+                    found.push((partition, about, may_compact));
                     continue;
                 }
                 (true, false) => (Side::Target, target_topic.is_some()),
@@ -99,9 +99,13 @@ pub(super) async fn plan(
     }
     let sides = Both { source: shared.source.clone(), target: target.clone() };
     let asked = ask_bounds(&sides, found.iter().map(|(partition, ..)| partition.clone())).await;
-    for ((partition, topic_ids, may_compact), bounds) in found.into_iter().zip(asked) {
+    for ((partition, about, may_compact), bounds) in found.into_iter().zip(asked) {
+        let topic_ids = Both { source: about.source.0, target: about.target.0 };
+        let leader_epochs = Both { source: about.source.1, target: about.target.1 };
         match bounds {
-            Ok(bounds) => plan.planned.push(Planned { partition, topic_ids, bounds, may_compact }),
+            Ok(bounds) => {
+                plan.planned.push(Planned { partition, topic_ids, leader_epochs, bounds, may_compact });
+            }
             Err((side, error)) => {
                 let report = PartitionReport::new(&partition.topic, partition.index);
                 let reason = format!("the {side} does not tell where it stands: {error}");
@@ -110,6 +114,13 @@ pub(super) async fn plan(
         }
     }
     Ok(plan)
+}
+
+/// A topic's id, and a partition's leader epoch.
+fn about(topic: Option<&TopicInfo>, index: i32) -> (Uuid, i32) {
+    let Some(topic) = topic else { return (Uuid::nil(), -1) };
+    let found = topic.partitions.iter().find(|one| one.index == index);
+    (topic.id, found.map_or(-1, |one| one.leader_epoch))
 }
 
 /// A topic whose setting is not told may be compacted.

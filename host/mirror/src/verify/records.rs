@@ -4,6 +4,18 @@ use std::iter::Peekable;
 
 use bytes::Bytes;
 use verbatim_batch::{HEADER_LEN, Header, Record, Records, TimestampType};
+use verbatim_compression::InflateError;
+
+/// Why a batch's records cannot be looked at, in words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unreadable {
+    /// They are larger than allowed.
+    #[error("{0}")]
+    TooLarge(String),
+    /// They are none.
+    #[error("{0}")]
+    Malformed(String),
+}
 
 /// A whole batch, as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,13 +31,18 @@ impl Batch {
     }
 
     /// The plain records.
-    pub(super) fn inflated(&self, inflate_bytes_max: usize) -> Result<Inflated, String> {
+    pub(super) fn inflated(&self, inflate_bytes_max: usize) -> Result<Inflated, Unreadable> {
         let payload = self.bytes.slice(HEADER_LEN.min(self.bytes.len())..);
-        let plain = verbatim_compression::inflate(self.header.attributes, payload, inflate_bytes_max);
         let base = self.header.base_offset;
-        let plain = plain.map_err(|error| format!("the records of batch {base} cannot be read: {error}"))?;
+        let said =
+            |error: &dyn std::error::Error| format!("the records of batch {base} cannot be read: {error}");
+        let plain = verbatim_compression::inflate(self.header.attributes, payload, inflate_bytes_max);
+        let plain = plain.map_err(|error| match error {
+            InflateError::TooLarge { .. } => Unreadable::TooLarge(said(&error)),
+            _ => Unreadable::Malformed(said(&error)),
+        })?;
         if let Some(error) = Records::new(&plain, self.header.record_count).find_map(Result::err) {
-            return Err(format!("the records of batch {base} cannot be read: {error}"));
+            return Err(Unreadable::Malformed(said(&error)));
         }
         Ok(Inflated { plain, header: self.header })
     }

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use super::aborted::Aborted;
 use super::compare::Comparison;
 use super::digest::Digest;
 use super::options::Options;
-use super::report::{Both, Bounds, Count, PartitionReport, Range};
-use crate::cluster::Partition;
+use super::plan::Planned;
+use super::report::{Both, Bounds, Count, PartitionReport, Range, Verdict};
+use crate::cluster::{Partition, id_text};
 
 /// The format of the file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What must be the same for a file to be gone on from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,14 +36,24 @@ struct Content {
     partitions: Vec<Entry>,
 }
 
+/// Where both sides of a partition stood when it was first looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Stood {
+    topic_ids: Both<String>,
+    /// Those of the leaders.
+    #[serde(default)]
+    leader_epochs: Both<i32>,
+    bounds: Both<Bounds>,
+}
+
 /// One partition's.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Entry {
     topic: String,
     partition: i32,
-    topic_ids: Both<String>,
-    /// Where the logs stood when the first run began.
-    pub(super) bounds: Both<Bounds>,
+    /// What was compared.
+    #[serde(flatten)]
+    stood: Stood,
     /// Where it came to.
     pub(super) saved: Option<Saved>,
     /// What it came to.
@@ -120,31 +130,25 @@ impl Store {
         Ok(Self { path: options.state.clone(), content: Mutex::new(content) })
     }
 
-    /// Takes up the partitions that there are now; the bounds of those that are known already stay as they were.
+    /// Takes up the partitions that there are now. Those that are under way go on within the bounds they had; what was found of
+    /// those that are decided holds if both sides still stand as they did, else they are verified anew, as is everything in a
+    /// topic that was created anew.
     ///
     /// # Errors
-    /// The file has a partition that is not among them, or whose topic is another one by now.
-    pub(super) fn take_up(
+    /// The file has a partition that is not among them.
+    pub(super) fn take_up<'a>(
         &self,
-        partitions: impl Iterator<Item = (Partition, Both<Uuid>, Both<Bounds>)>,
+        partitions: impl Iterator<Item = &'a Planned>,
     ) -> Result<Vec<Entry>, String> {
         let mut content = self.content();
         let mut known = std::mem::take(&mut content.partitions);
-        for (partition, topic_ids, bounds) in partitions {
-            let topic_ids =
-                Both { source: topic_ids.source.to_string(), target: topic_ids.target.to_string() };
-            let index = known.iter().position(|entry| entry.is_of(&partition));
-            let entry = index.map(|index| known.swap_remove(index)).unwrap_or_else(|| Entry {
-                topic: partition.topic.clone(),
-                partition: partition.index,
-                topic_ids: topic_ids.clone(),
-                bounds,
-                saved: None,
-                report: None,
-            });
-            if entry.topic_ids != topic_ids {
-                return Err(format!("topic `{}` was created anew since, remove the file", partition.topic));
-            }
+        for planned in partitions {
+            let index = known.iter().position(|entry| entry.is_of(&planned.partition));
+            let before = index.map(|index| known.swap_remove(index));
+            let entry = match before.filter(|before| before.holds(&Stood::of(planned))) {
+                Some(before) => before,
+                None => Entry::new(planned),
+            };
             content.partitions.push(entry);
         }
         match known.first() {
@@ -207,7 +211,38 @@ impl Store {
     }
 }
 
+impl Stood {
+    fn of(planned: &Planned) -> Self {
+        let Both { source, target } = planned.topic_ids;
+        Self {
+            topic_ids: Both { source: id_text(source), target: id_text(target) },
+            leader_epochs: planned.leader_epochs,
+            bounds: planned.bounds,
+        }
+    }
+}
+
 impl Entry {
+    fn new(planned: &Planned) -> Self {
+        let Partition { topic, index } = planned.partition.clone();
+        Self { topic, partition: index, stood: Stood::of(planned), saved: None, report: None }
+    }
+
+    /// Where the logs stood.
+    pub(super) fn bounds(&self) -> Both<Bounds> {
+        self.stood.bounds
+    }
+
+    /// What it came to, unless that is still open: what could not be decided then may be now.
+    pub(super) fn decided(&self) -> Option<&PartitionReport> {
+        self.report.as_ref().filter(|report| report.verdict != Verdict::Undecided)
+    }
+
+    /// True if it can be gone on from, or is done, as the two sides stand now.
+    fn holds(&self, now: &Stood) -> bool {
+        if self.decided().is_some() { self.stood == *now } else { self.stood.topic_ids == now.topic_ids }
+    }
+
     fn is_of(&self, partition: &Partition) -> bool {
         self.partition == partition.index && self.topic == partition.topic
     }

@@ -150,7 +150,8 @@ async fn revived<L: Logs>(
         feed.load().await.map_err(|error| (side, error))?;
         let Some(head) = feed.head() else { return Ok(None) };
         if head.supersedes() {
-            let inflated = comparison.inflate(&head.batch).map_err(|why| (side, ReadError::Failed(why)))?;
+            let inflated =
+                comparison.inflate(&head.batch).map_err(|why| (side, ReadError::Failed(why.to_string())))?;
             for placed in inflated.records().filter(|placed| placed.offset >= range.from) {
                 let tombstone = placed.record.key.and_then(|key| tombstones.get(&hash(key)));
                 if let Some(at) = tombstone.filter(|at| placed.offset < **at) {

@@ -45,6 +45,9 @@ pub(crate) struct Seen {
 /// What a test does to an answer on its way out; `None` = the connection closes instead.
 type Bend = Box<dyn FnMut(&Seen, FetchResponse) -> Option<FetchResponse> + Send>;
 
+/// What a test makes of the answer about an epoch: the epoch asked for, and epoch and end of the answer.
+type BendEnd = Box<dyn FnMut(i32, (i32, i64)) -> (i32, i64) + Send>;
+
 /// What the brokers share.
 pub(crate) struct State {
     pub(crate) logs: BTreeMap<i32, Log>,
@@ -57,6 +60,7 @@ pub(crate) struct State {
     pub(crate) stale: BTreeMap<i32, (i32, i32)>,
     pub(crate) fetch_version_max: i16,
     pub(crate) bend: Bend,
+    pub(crate) bend_end: BendEnd,
     /// Other requests that are cut off before they are answered.
     pub(crate) cut: usize,
     addresses: Vec<(i32, u16)>,
@@ -82,6 +86,7 @@ impl Brokers {
             stale: BTreeMap::new(),
             fetch_version_max: ApiKey::Fetch.api().max,
             bend: Box::new(|_, answer| Some(answer)),
+            bend_end: Box::new(|_, end| end),
             cut: 0,
             addresses: Vec::new(),
         };
@@ -375,7 +380,8 @@ impl Broker {
                 match state.led(self.node, asked.partition, asked.current_leader_epoch) {
                     Err(code) => answer.with_error_code(code),
                     Ok(log) => {
-                        let (epoch, end) = log.epoch_end(asked.leader_epoch);
+                        let end = log.epoch_end(asked.leader_epoch);
+                        let (epoch, end) = (state.bend_end)(asked.leader_epoch, end);
                         answer.with_leader_epoch(epoch).with_end_offset(end)
                     }
                 }

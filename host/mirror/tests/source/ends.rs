@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use verbatim_mirror::fetch::{FetchConfig, Fetcher, Followed, Piece, Place};
+use verbatim_mirror::fetch::{FetchConfig, Fetcher, Followed, Piece, Place, Stop};
 
 use crate::brokers::{Brokers, Seen, only};
 use crate::log::Log;
-use crate::{cluster, fetch_config, fetcher, partition, place, read_to};
+use crate::{cluster, fetch_config, fetcher, partition, place, read_to, stop};
 
 /// A log whose last offsets hold nothing any more.
 fn with_hole(batches: usize, hole: i64) -> Log {
@@ -111,13 +111,45 @@ async fn an_empty_answer_is_no_proof_where_anything_speaks_against_it() {
 }
 
 #[tokio::test]
-async fn a_broker_that_takes_no_last_epoch_proves_nothing() {
-    let brokers = Brokers::start(1, vec![with_hole(2, 3)]).await;
+async fn a_broker_that_takes_no_last_epoch_is_asked_for_it_beside() {
+    let brokers = Brokers::start(1, vec![with_hole(2, 3), with_hole(0, 4)]).await;
     brokers.state().fetch_version_max = 11;
+    let fetcher = fetcher(&brokers);
+    let mut followed = fetcher.follow(partition(0), place(0), 0);
+    read_to(&mut followed, 2).await;
+    let asked = brokers.state().epochs_asked;
+    followed.go_on(Place { offset: 2, last_epoch: 0 }, 0);
+    assert_eq!(proof(&mut followed).await.leader.high_watermark, 5);
+    assert!(brokers.state().epochs_asked > asked);
+    // Where nothing was read there is nothing to ask for.
+    let asked = brokers.state().epochs_asked;
+    let mut empty = fetcher.follow(partition(1), place(0), 0);
+    assert_eq!(proof(&mut empty).await.leader.high_watermark, 4);
+    assert_eq!(brokers.state().epochs_asked, asked);
+    // What was read was cut, and other offsets took its place.
+    for (told, end) in [((0, 1), 1), ((-1, -1), -1)] {
+        brokers.state().bend_end = Box::new(move |_, _| told);
+        followed.go_on(Place { offset: 2, last_epoch: 0 }, 0);
+        match stop(&mut followed).await {
+            Stop::Diverging { epoch, end: at } => assert_eq!((epoch, at), told),
+            other => assert!(end < 0 && matches!(other, Stop::OutOfRange), "{other:?}"),
+        }
+    }
+    // Another leader: the reader learns the epochs anew.
+    brokers.state().bend_end = Box::new(|_, end| end);
+    followed.go_on(Place { offset: 2, last_epoch: 0 }, 0);
+    brokers.change(0, |log| log.elect(1));
+    assert!(matches!(stop(&mut followed).await, Stop::NewEpoch { epoch: 1 }));
+}
+
+#[tokio::test]
+async fn a_broker_that_takes_no_epoch_at_all_proves_nothing() {
+    let brokers = Brokers::start(1, vec![with_hole(2, 3)]).await;
+    brokers.state().fetch_version_max = 8;
     let mut followed = fetcher(&brokers).follow(partition(0), place(0), 0);
     read_to(&mut followed, 2).await;
     let answered = spoiled(&brokers, |seen| seen.partitions[0].fetch_offset == 2, |_| ());
-    proves_nothing(&mut followed, &answered, "version 11").await;
+    proves_nothing(&mut followed, &answered, "version 8").await;
 }
 
 #[tokio::test]

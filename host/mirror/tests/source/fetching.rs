@@ -151,7 +151,8 @@ async fn memory_is_bounded_and_readers_that_do_not_read_hold_up_nobody_else() {
     }
     let sum: usize = held.iter().map(|piece| piece.batches.len()).sum();
     assert!(sum <= 512 * 1024, "{sum} bytes are held");
-    assert!(sum > 256 * 1024, "{sum} bytes are held");
+    // A piece that is kept keeps the room of its whole answer.
+    assert!(sum > 128 * 1024, "{sum} bytes are held");
     // Once they are let go all comes.
     drop(held);
     for (index, one) in (0..).zip(&mut followed) {

@@ -10,7 +10,9 @@ mod moves;
 mod odd;
 mod property;
 mod questions;
+#[path = "../../../wire/tests/exact_producer/random.rs"]
 mod random;
+mod verifying;
 
 use std::time::Duration;
 

@@ -13,6 +13,8 @@ use crate::{cluster, partition};
 
 const PARTITIONS: i32 = 5;
 const BROKERS: i32 = 3;
+/// Where in a batch begins what its checksum covers.
+const COVERED_FROM: usize = 21;
 
 /// Answers are cut off, throttled, refused, damaged, left out and lost. Only where a partition is asked for alone and at once,
 /// what is there is not kept back in silence: no broker does that.
@@ -31,9 +33,7 @@ fn make_trouble(brokers: &Brokers, mut random: Random) {
                     data.records = Some(records.slice(..random.below(records.len()).max(1)));
                 }
                 3 if !records.is_empty() => {
-                    let mut bytes = records.to_vec();
-                    bytes[random.below(records.len())] ^= 1;
-                    data.records = Some(bytes.into());
+                    data.records = Some(damaged(&records, &mut random).into());
                 }
                 4 => data.preferred_read_replica = 2.into(),
                 _ => {}
@@ -47,6 +47,17 @@ fn make_trouble(brokers: &Brokers, mut random: Random) {
         }
         Some(answer)
     });
+}
+
+/// One bit of one batch is another, somewhere in what its checksum covers.
+fn damaged(records: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = records.to_vec();
+    let batches: Vec<_> = verbatim_batch::frames(records).map(|frame| frame.range()).collect();
+    if !batches.is_empty() {
+        let batch = batches[random.below(batches.len())].clone();
+        bytes[batch.start + COVERED_FROM + random.below(batch.len() - COVERED_FROM)] ^= 1;
+    }
+    bytes
 }
 
 /// Logs grow, leaders move, brokers' connections are cut.
@@ -105,6 +116,9 @@ async fn each_byte_once_in_order_whatever_goes_wrong() {
         let logs = (0..PARTITIONS).map(|index| Log::new(1 + index % BROKERS).filled(random.below(60), 700));
         let brokers = Brokers::start(BROKERS, logs.collect()).await;
         make_trouble(&brokers, random.fork());
+        if random.one_in(2) {
+            brokers.state().fetch_version_max = 11;
+        }
         let config = FetchConfig {
             wait_max: Duration::from_millis(20),
             answer_bytes_max: 1 + random.below(40_000),
