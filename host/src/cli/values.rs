@@ -66,8 +66,29 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
-mod tests {
+pub(super) mod tests {
+    use serde::de::DeserializeOwned;
+
     use super::*;
+
+    /// Options as a table of the configuration file tells them.
+    pub(in super::super) fn asked<T: DeserializeOwned>(table: &str) -> T {
+        toml::from_str(table).unwrap()
+    }
+
+    /// Each of these tables is refused by words that begin with the place and hold these; what is no option at all, by its name.
+    pub(in super::super) fn refused<T: DeserializeOwned, S>(
+        place: &str,
+        rows: &[(&str, &str)],
+        made: impl Fn(T) -> Result<S, Usage>,
+    ) {
+        for (table, told) in rows {
+            let error = made(asked(table)).err().unwrap().to_string();
+            assert!(error.starts_with(place) && error.contains(told), "{table}: {error}");
+        }
+        let error = toml::from_str::<T>("sauce = 's:1'").err().unwrap();
+        assert!(error.to_string().contains("sauce"), "{error}");
+    }
 
     #[test]
     fn patterns_keep_their_own_commas() {

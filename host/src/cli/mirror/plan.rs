@@ -16,12 +16,7 @@ pub(super) async fn show(config: &MirrorConfig, output: Output) -> anyhow::Resul
 }
 
 fn text(planned: &PlannedTopic) -> String {
-    let what = match planned.step {
-        Step::Create => "would be created and copied",
-        Step::GoOn => "is there, its copy would go on",
-        Step::Pause => "is paused, it would not be copied",
-        Step::Stop => "cannot be mirrored",
-    };
+    let what = what(planned);
     let topic = &planned.topic;
     let because = planned.reason.iter().map(|reason| format!(": {reason}"));
     let remedy = planned.remedy.iter().map(|remedy| format!("; remedy: {remedy}"));
@@ -36,6 +31,7 @@ fn text(planned: &PlannedTopic) -> String {
             format!("{topic}: {name} would not be carried over: the source keeps its value secret")
         }),
     );
+    parts.extend(planned.notes.iter().map(|note| format!("{topic}: {note}")));
     let heading = ["TOPIC", "PARTITION", "SOURCE START", "SOURCE END", "END", "OFFSETS TO COPY"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     rows.extend(planned.partitions.iter().map(|partition| {
@@ -56,11 +52,31 @@ fn text(planned: &PlannedTopic) -> String {
     parts.join("\n")
 }
 
+/// What the destination has of the topic, and what would become of it.
+fn what(planned: &PlannedTopic) -> String {
+    let wanted = planned.partitions.len();
+    let there = planned.copy.map_or_else(
+        || "is not there".to_owned(),
+        |copy| {
+            let kind = if copy.exact { "exact" } else { "not exact" };
+            format!("is there, {kind}, partitions {}", copy.partitions)
+        },
+    );
+    let more = planned.copy.map_or(0, |copy| wanted.saturating_sub(copy.partitions));
+    match planned.step {
+        Step::Create => format!("{there}: it would be created and copied, partitions {wanted}"),
+        Step::GoOn if more > 0 => format!("{there}: its copy would go on, partitions added {more}"),
+        Step::GoOn => format!("{there}: its copy would go on"),
+        Step::Pause => format!("{there}: it is paused and would not be copied"),
+        Step::Stop => format!("{there}: it cannot be mirrored"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use verbatim::mirror::mirror::PlannedPartition;
+    use verbatim::mirror::mirror::{PlannedCopy, PlannedPartition};
 
     use super::*;
 
@@ -72,6 +88,7 @@ mod tests {
             topic: "a".to_owned(),
             source_topic_id: "ID".to_owned(),
             step: Step::GoOn,
+            copy: Some(PlannedCopy { exact: true, partitions: 1 }),
             reason: None,
             remedy: None,
             settings: BTreeMap::from([
@@ -79,23 +96,37 @@ mod tests {
                 ("segment.ms".to_owned(), None),
             ]),
             secret: vec!["hidden".to_owned()],
+            notes: vec!["partition 0: something".to_owned()],
             partitions: vec![partition(0, 60), partition(1, -1), partition(2, 120)],
         };
         let expected = "\
-a (id ID) is there, its copy would go on
+a (id ID) is there, exact, partitions 1: its copy would go on, partitions added 2
 a: cleanup.policy=compact
 a: segment.ms would be removed
 a: hidden would not be carried over: the source keeps its value secret
+a: partition 0: something
 TOPIC  PARTITION  SOURCE START  SOURCE END  END   OFFSETS TO COPY
 a      0          10            100         60    40
 a      1          10            100         none  90
 a      2          10            100         120   0";
         assert_eq!(text(&planned), expected);
         planned.step = Step::Stop;
+        planned.copy = Some(PlannedCopy { exact: false, partitions: 3 });
         planned.reason = Some("it is not exact".to_owned());
         planned.remedy = Some("delete it".to_owned());
         let told = text(&planned);
         let told = told.lines().next().unwrap_or_default();
-        assert_eq!(told, "a (id ID) cannot be mirrored: it is not exact; remedy: delete it");
+        assert_eq!(
+            told,
+            "a (id ID) is there, not exact, partitions 3: it cannot be mirrored: it is not exact; remedy: delete it"
+        );
+        planned.copy = None;
+        for (step, told) in [
+            (Step::Create, "is not there: it would be created and copied, partitions 3"),
+            (Step::Pause, "is not there: it is paused and would not be copied"),
+        ] {
+            planned.step = step;
+            assert_eq!(what(&planned), told);
+        }
     }
 }

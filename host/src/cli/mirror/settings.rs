@@ -236,15 +236,13 @@ pub(in super::super) fn cluster(addresses: Vec<String>) -> ClusterConfig {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use super::super::super::values::tests::{asked, refused};
     use super::*;
-
-    fn asked(toml: &str) -> Asked {
-        toml::from_str(toml).unwrap()
-    }
 
     #[test]
     fn what_is_not_given_has_its_default() {
-        let settings = asked("source = 's:1, t:2'\ntopics = ['a,b.*']").settings("127.0.0.1:9092").unwrap();
+        let settings =
+            asked::<Asked>("source = 's:1, t:2'\ntopics = ['a,b.*']").settings("127.0.0.1:9092").unwrap();
         let config = settings.config;
         assert_eq!(config.source.bootstrap, ["s:1", "t:2"]);
         assert_eq!(config.target.bootstrap, ["127.0.0.1:9092"]);
@@ -259,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_flag_goes_before_the_file() {
-        let flags = asked("source = 'flag:1'\ntopics = ['flag']\non-data-lost = 'skip'");
+        let flags: Asked = asked("source = 'flag:1'\ntopics = ['flag']\non-data-lost = 'skip'");
         let file =
             asked("source = 'file:1'\ntarget = 'file:2'\ntopics = ['file']\nexclude = ['x']\nonce = true");
         let config = flags.or(file).settings("other:1").unwrap().config;
@@ -274,66 +272,70 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_value_and_expectation() {
         let good = "source = 's:1'\ntopics = ['a']\n";
-        for (table, told) in [
-            ("topics = ['a']", "mirror: source is missing"),
-            ("source = 's:1'", "mirror: topics is missing"),
-            ("source = 's:1'\ntopics = [' , ']", "mirror: topics is missing"),
-            (
-                "source = 's'\ntopics = ['a']",
-                "source must be HOST:PORT, several of them separated by commas, source=`s`",
-            ),
-            ("source = 's:1,'\ntopics = ['a']", "source=`s:1,`"),
-            (
-                "source = 't:1'\ntopics = ['a']",
-                "source must be another cluster than the target, source=`t:1`",
-            ),
-            (
-                "source = 's:1'\ntopics = ['a)(b']",
-                "topics must be a regular expression (unopened group), topics=`a)(b`",
-            ),
-            (&format!("{good}target = 'x'"), "target=`x`"),
-            (
-                &format!("{good}exclude = ['[']"),
-                "exclude must be a regular expression (unclosed character class)",
-            ),
-            (&format!("{good}on-data-lost = 'go'"), "on-data-lost must be stop or skip, on-data-lost=`go`"),
-            (
-                &format!("{good}on-divergence = 'skip'"),
-                "on-divergence must be stop or follow, on-divergence=`skip`",
-            ),
-            (&format!("{good}refresh-ms = 0"), "refresh-ms must be 1 or more, refresh-ms=`0`"),
-            (&format!("{good}report-interval-ms = 0"), "report-interval-ms must be 1 or more"),
-            (&format!("{good}buffered-bytes-max = 1"), "buffered-bytes-max must be 1048576 or more"),
-            (
-                &format!("{good}connections = 0"),
-                "connections must be a number from 1 to 1000, connections=`0`",
-            ),
-            (
-                &format!("{good}metrics-listen = '0.0.0.0:1'"),
-                "metrics-listen must be a loopback address unless",
-            ),
-            (&format!("{good}name = 'x'"), "name must be left out"),
-        ] {
-            let error = asked(table).settings("t:1").err().unwrap().to_string();
-            assert!(error.starts_with("mirror: ") && error.contains(told), "{table}: {error}");
-        }
-        assert!(toml::from_str::<Asked>("sauce = 's:1'").unwrap_err().to_string().contains("sauce"));
+        refused(
+            "mirror: ",
+            &[
+                ("topics = ['a']", "mirror: source is missing"),
+                ("source = 's:1'", "mirror: topics is missing"),
+                ("source = 's:1'\ntopics = [' , ']", "mirror: topics is missing"),
+                (
+                    "source = 's'\ntopics = ['a']",
+                    "source must be HOST:PORT, several of them separated by commas, source=`s`",
+                ),
+                ("source = 's:1,'\ntopics = ['a']", "source=`s:1,`"),
+                (
+                    "source = 't:1'\ntopics = ['a']",
+                    "source must be another cluster than the target, source=`t:1`",
+                ),
+                (
+                    "source = 's:1'\ntopics = ['a)(b']",
+                    "topics must be a regular expression (unopened group), topics=`a)(b`",
+                ),
+                (&format!("{good}target = 'x'"), "target=`x`"),
+                (
+                    &format!("{good}exclude = ['[']"),
+                    "exclude must be a regular expression (unclosed character class)",
+                ),
+                (
+                    &format!("{good}on-data-lost = 'go'"),
+                    "on-data-lost must be stop or skip, on-data-lost=`go`",
+                ),
+                (
+                    &format!("{good}on-divergence = 'skip'"),
+                    "on-divergence must be stop or follow, on-divergence=`skip`",
+                ),
+                (&format!("{good}refresh-ms = 0"), "refresh-ms must be 1 or more, refresh-ms=`0`"),
+                (&format!("{good}report-interval-ms = 0"), "report-interval-ms must be 1 or more"),
+                (&format!("{good}buffered-bytes-max = 1"), "buffered-bytes-max must be 1048576 or more"),
+                (
+                    &format!("{good}connections = 0"),
+                    "connections must be a number from 1 to 1000, connections=`0`",
+                ),
+                (
+                    &format!("{good}metrics-listen = '0.0.0.0:1'"),
+                    "metrics-listen must be a loopback address unless",
+                ),
+                (&format!("{good}name = 'x'"), "name must be left out"),
+            ],
+            |asked: Asked| asked.settings("t:1"),
+        );
     }
 
     #[test]
     fn inside_a_host_a_table_has_a_name_and_no_target() {
         let good = "source = 's:1'\ntopics = ['a']\n";
-        let inside = asked(&format!("name = 'eu-1'\n{good}")).inside().unwrap();
+        let inside = asked::<Asked>(&format!("name = 'eu-1'\n{good}")).inside().unwrap();
         assert_eq!((inside.name.as_str(), inside.config.target.bootstrap.len()), ("eu-1", 0));
-        for (table, told) in [
-            (good.to_owned(), "[[serve.mirror]]: name is missing"),
-            (format!("name = 'e u'\n{good}"), "[[serve.mirror]] `e u`: name must be 1 to 100 letters"),
-            (format!("name = 'e'\n{good}once = true"), "[[serve.mirror]] `e`: once must be left out"),
-            (format!("name = 'e'\n{good}target = 't:1'"), "target=`t:1`"),
-            ("name = 'e'\ntopics = ['a']".to_owned(), "[[serve.mirror]] `e`: source is missing"),
-        ] {
-            let error = asked(&table).inside().unwrap_err().to_string();
-            assert!(error.contains(told), "{table}: {error}");
-        }
+        refused(
+            "[[serve.mirror]]",
+            &[
+                (good, "[[serve.mirror]]: name is missing"),
+                (&format!("name = 'e u'\n{good}"), "[[serve.mirror]] `e u`: name must be 1 to 100 letters"),
+                (&format!("name = 'e'\n{good}once = true"), "[[serve.mirror]] `e`: once must be left out"),
+                (&format!("name = 'e'\n{good}target = 't:1'"), "target=`t:1`"),
+                ("name = 'e'\ntopics = ['a']", "[[serve.mirror]] `e`: source is missing"),
+            ],
+            Asked::inside,
+        );
     }
 }
