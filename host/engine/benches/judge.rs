@@ -71,6 +71,14 @@ fn swaps(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("swaps");
     group.sample_size(20);
     group.bench_function("load", |bencher| bencher.iter(|| Module::load(&engine, file).unwrap()));
+    #[cfg(feature = "cache")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::with_cache(Limits::default(), folder.path()).unwrap();
+        group.bench_function("load, compiled before", |bencher| {
+            bencher.iter(|| Module::load(&engine, file).unwrap());
+        });
+    }
     group.bench_function("instance", |bencher| bencher.iter(|| module.instance::<Log>().unwrap()));
 
     let slot = Slot::new("policy", module.clone());

@@ -1,6 +1,8 @@
 //! Modules in a sandbox: an [`Engine`] compiles, a [`Module`] is checked, an [`Instance`] judges.
 
 mod bindings;
+#[cfg(feature = "cache")]
+mod cache;
 mod convert;
 mod deadline;
 mod engine;

@@ -8,6 +8,8 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit};
 use wasmtime::Config;
 
+#[cfg(feature = "cache")]
+use super::cache;
 use super::{Limits, LoadError};
 
 const TICK: Duration = Duration::from_millis(1);
@@ -27,6 +29,8 @@ pub struct Engine {
 struct Shared {
     wasmtime: wasmtime::Engine,
     limits: Limits,
+    #[cfg(feature = "cache")]
+    cache: Option<wasmtime::Cache>,
     _ticker: Ticker,
 }
 
@@ -36,11 +40,54 @@ impl Engine {
     /// # Errors
     /// When this machine cannot compile or no thread can be started.
     pub fn new(limits: Limits) -> Result<Self, LoadError> {
-        let wasmtime = wasmtime::Engine::new(&config(limits))
+        Self::build(
+            limits,
+            &config(limits),
+            #[cfg(feature = "cache")]
+            None,
+        )
+    }
+
+    /// The same, with a folder where compiled modules are kept, so that the same file is not compiled again by the same
+    /// version of this software with the same settings. It is made if it is not there.
+    ///
+    /// What lies there is machine code that is run: nobody else may be able to write to the folder, and its files are not to be
+    /// given to others. What cannot be read, or written, is compiled.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; and where the folder cannot be made, or others may write to it.
+    #[cfg(feature = "cache")]
+    pub fn with_cache(limits: Limits, folder: &std::path::Path) -> Result<Self, LoadError> {
+        let cache = cache::open(folder)?;
+        let mut config = config(limits);
+        config.cache(Some(cache.clone()));
+        Self::build(limits, &config, Some(cache))
+    }
+
+    /// How many modules came out of the folder, and how many had to be compiled; none without a folder.
+    #[cfg(feature = "cache")]
+    #[must_use]
+    pub fn cached(&self) -> Option<(usize, usize)> {
+        self.shared.cache.as_ref().map(|cache| (cache.cache_hits(), cache.cache_misses()))
+    }
+
+    fn build(
+        limits: Limits,
+        config: &Config,
+        #[cfg(feature = "cache")] cache: Option<wasmtime::Cache>,
+    ) -> Result<Self, LoadError> {
+        let wasmtime = wasmtime::Engine::new(config)
             .map_err(|error| LoadError::Engine { text: format!("{error:#}") })?;
         let ticker = Ticker::start(wasmtime.clone())
             .map_err(|error| LoadError::Engine { text: format!("no ticker thread: {error}") })?;
-        Ok(Self { shared: Arc::new(Shared { wasmtime, limits, _ticker: ticker }) })
+        let shared = Shared {
+            wasmtime,
+            limits,
+            #[cfg(feature = "cache")]
+            cache,
+            _ticker: ticker,
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// What its modules may have.

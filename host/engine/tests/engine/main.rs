@@ -7,6 +7,8 @@
     reason = "a test fails by panicking"
 )]
 
+#[cfg(feature = "cache")]
+mod cached;
 mod contract_check;
 mod equal;
 mod hostile;

@@ -1,7 +1,7 @@
 //! A generation is taken back by itself exactly when it should be.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use hostile_module::Behaviour;
@@ -208,19 +208,21 @@ fn never_to_a_module_that_was_itself_rolled_back() {
 
 #[test]
 fn many_threads_take_it_back_once() {
-    let swapped = Swapped::new(exact_mirroring(), hostile());
+    let mut swapped = Swapped::new(exact_mirroring(), hostile());
+    let together = Barrier::new(8);
     std::thread::scope(|scope| {
         for thread in 0..8 {
-            let mut follower = swapped.slot.follower();
+            let (mut follower, together) = (swapped.slot.follower(), &together);
             scope.spawn(move || {
+                together.wait();
                 for round in 0..50 {
                     let behaviour = FAILING[thread % FAILING.len()];
                     let _ = ask(&mut follower, behaviour, &[&format!("{thread} {round}")]);
                 }
-                ask(&mut follower, Behaviour::Traps, &["after"]).unwrap();
             });
         }
     });
+    swapped.ask(Behaviour::Traps, &["after"]).unwrap();
     let (switched, witnesses, probes) = swapped.outcome();
     assert_eq!(switched, 1);
     assert!((3..=MAX_PROBES).contains(&witnesses) && probes <= u64::try_from(MAX_PROBES).unwrap());
