@@ -24,6 +24,7 @@ mod mirror_command;
 mod mirror_exact;
 mod mirror_faults;
 mod misbehaving;
+mod module_test;
 mod no_compiler;
 mod normal_topic;
 mod reader;
