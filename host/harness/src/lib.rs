@@ -2,7 +2,7 @@
 //!
 //! Three suites come with it ([`Shipped`]): *contract*, which any policy passes, *kafka*, which is every rule of this
 //! project, and *kip-320*, which is those about leader epochs. [`assert_passes`] holds a module to them in a test of one's
-//! own; [`Shipped::run`] gives the [`Report`] instead, which shows as text, as [JUnit's XML](junit), or by serde.
+//! own; [`Shipped::run`] gives the [`Report`] instead, which shows as text, as [JUnit's XML](junit()), or by serde.
 //!
 //! A module that judges otherwise on purpose has scenarios of its own: what a topic is set to, what its log holds, which
 //! requests come, and what must become of each. The files are TOML, as in `tests/conformance`, where their format is
