@@ -5,6 +5,7 @@
 //! a real Kafka, and a host that holds logs captured from one, which needs no Java.
 
 mod copy;
+mod flow;
 mod source;
 
 use anyhow::{Context, ensure};
@@ -92,22 +93,25 @@ fn one_round(
     Ok(copy.proxy.done())
 }
 
-/// Copies a source that grows, and kills mirror, host or both at random.
+/// Copies a source that grows, by transactions too, and whose start moves; and kills mirror, host or both at random.
 fn kills(source: &mut Source, random: &mut Random) -> anyhow::Result<()> {
     let kills = if verbatim_tests::soak() { 50 } else { 5 };
     let mut copy = Copy::start(random.number(), Faults::NONE)?;
-    source.flow()?;
+    source.flow(random.below(1 << 31))?;
     let mut mirror = copy.mirror(source, &[FLOW])?;
     let mut seen = 0;
     for kill in 1..=kills {
         let context = format!("kill {kill} of {kills}");
         seen = grown(&copy, &mut mirror, seen).with_context(|| context.clone())?;
+        let copied = *copy.ends(FLOW, 2)?.first().context("no copy")?;
+        source.stir(kill, copied, random).with_context(|| context.clone())?;
         thread::sleep(random.millis(0, 300));
         mirror = one_kill(source, &mut copy, mirror, random.below(3)).context(context)?;
     }
     grown(&copy, &mut mirror, seen).context("after the last kill")?;
     source.halt()?;
     let expected = source.expected(&[FLOW])?;
+    expected.iter().try_for_each(Expected::has_more_than_plain_data)?;
     let whole: Vec<i64> = expected.iter().map(|one| one.answers.high_watermark).collect();
     verbatim_tests::wait_for("end of the copy", PATIENCE, || {
         mirror.must_run()?;

@@ -1,23 +1,22 @@
 //! Where is mirrored from: a real Kafka, or a host that holds captured logs of one, behind a proxy.
 
+use super::flow::Flow;
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use verbatim_batch::{Header, frames};
+use verbatim_batch::Header;
 use verbatim_tests::answers::{Answers, times_of};
 use verbatim_tests::captures;
-use verbatim_tests::client::Client;
-use verbatim_tests::exact::{EXACT, batch};
+use verbatim_tests::exact::EXACT;
 use verbatim_tests::host::{Home, Host};
 use verbatim_tests::kafka::maker::Maker;
 use verbatim_tests::kafka::{Kafka, LIVELY};
 use verbatim_tests::proxy::{Fault, Faults, Proxy};
+use verbatim_tests::random::Random;
 use verbatim_tests::segments;
 use verbatim_wire::exact_producer::{Config, ExactProducer};
 
@@ -45,6 +44,19 @@ const ROUND: &str = "
     write long 1 {round} 400 10 enable.idempotence=false
 ";
 
+/// What comes into the growing topic between kills.
+const STIR: &str = "
+    transact flow 1 {round} 3 abort third
+    transact flow 0 {round} 5 commit first
+    transact flow 1 {round} 5 commit first
+    transact flow 0 {round} 4 abort second
+    transact flow 1 {round} 4 abort second
+    write flow 0 {round} 2 6 client.id=one
+    write flow 1 {round} 2 6 client.id=one
+    transact flow 0 {round} 2 begin third
+    transact flow 1 {round} 4 begin third
+";
+
 /// A source that is reached through a proxy.
 #[derive(Debug)]
 pub(super) struct Source {
@@ -65,12 +77,33 @@ enum Kind {
 pub(super) struct Expected {
     pub(super) topic: String,
     pub(super) index: u32,
-    /// The log from the batch on that the log start lies in.
+    /// The log as it lies in the source's files, which may begin before the log start.
     pub(super) log: Vec<u8>,
     pub(super) answers: Answers,
     pub(super) times: Vec<i64>,
     /// True if nothing is missing at its start, or within.
     pub(super) is_whole: bool,
+}
+
+impl Expected {
+    /// Makes sure that it holds what the growing topic is to hold: tests with it show something only then.
+    pub(super) fn has_more_than_plain_data(&self) -> anyhow::Result<()> {
+        let headers = segments::headers(&self.log)?;
+        let control = headers.iter().filter(|header| header.attributes.is_control()).count();
+        let is_idempotent = |header: &&Header| header.has_producer() && !header.attributes.is_transactional();
+        let idempotent = headers.iter().filter(is_idempotent).count();
+        let open = self.answers.high_watermark - self.answers.last_stable_offset;
+        let aborted = self.answers.aborted.len();
+        let is_there = control > 1 && idempotent > 0 && open > 0;
+        ensure!(
+            is_there && (aborted > 0 || !self.is_whole),
+            "{}-{}: {control} markers, {idempotent} idempotent batches, {aborted} aborted transactions, {open} offsets in open ones",
+            self.topic,
+            self.index
+        );
+        ensure!(self.is_whole || self.answers.earliest.offset > 0, "the log start has not moved");
+        Ok(())
+    }
 }
 
 impl Source {
@@ -106,7 +139,7 @@ impl Source {
         for (topic, partitions) in topics {
             host.create_topic(topic, partitions, &[EXACT])?;
         }
-        host.create_topic(FLOW, FLOW_PARTITIONS, &[])?;
+        host.create_topic(FLOW, FLOW_PARTITIONS, &[EXACT])?;
         Runtime::new()?.block_on(async {
             let producer = ExactProducer::start(Config::new(host.bootstrap()));
             for capture in &captures {
@@ -141,13 +174,30 @@ impl Source {
     }
 
     /// Lets the growing topic grow.
-    pub(super) fn flow(&mut self) -> anyhow::Result<()> {
+    pub(super) fn flow(&mut self, seed: u64) -> anyhow::Result<()> {
         match &mut self.kind {
             Kind::Kafka(_, maker) => {
                 maker.run(&format!("stream {FLOW} {FLOW_PARTITIONS} compression.type=lz4 linger.ms=0"))
             }
             Kind::Host(parts, flow) => {
-                *flow = Some(Flow::start(parts.1.address()));
+                *flow = Some(Flow::start(parts.1.address(), FLOW_PARTITIONS, seed));
+                Ok(())
+            }
+        }
+    }
+
+    /// Brings more than plain data into it, for the so-manyth time: transactions, of which one stays open until the next time,
+    /// and an idempotent producer. And lets its first partition start anywhere below where the copy ends.
+    pub(super) fn stir(&mut self, time: u64, copied: i64, random: &mut Random) -> anyhow::Result<()> {
+        let start = i64::try_from(random.below(copied.unsigned_abs()))?;
+        match &mut self.kind {
+            Kind::Kafka(_, maker) => {
+                maker.run_all(&STIR.replace("{round}", &time.to_string()))?;
+                maker.run(&format!("trim {FLOW} 0 {start}"))
+            }
+            // The rest is written all the time.
+            Kind::Host(_, flow) => {
+                flow.as_ref().context("nothing flows")?.trim(start);
                 Ok(())
             }
         }
@@ -163,16 +213,17 @@ impl Source {
 
     /// What copies of these topics must be like; all but the growing one if none are named.
     pub(super) fn expected(&self, topics: &[&str]) -> anyhow::Result<Vec<Expected>> {
+        // Its first partition's start moves.
+        let flow = (0..FLOW_PARTITIONS).map(|index| (FLOW, index, index > 0));
         let all: Vec<(&str, u32, bool)> = match &self.kind {
             Kind::Kafka(..) => {
                 let of = |(topic, count): &(&'static str, u32)| {
                     let topic = *topic;
                     (0..*count).map(move |index| (topic, index, true))
                 };
-                TOPICS.iter().chain(&[(FLOW, FLOW_PARTITIONS)]).flat_map(of).collect()
+                TOPICS.iter().flat_map(of).chain(flow).collect()
             }
             Kind::Host(..) => {
-                let flow = (0..FLOW_PARTITIONS).map(|index| (FLOW, index, true));
                 let kept = captures::all()?.into_iter().map(|capture| capture.partition);
                 let kept = kept.map(|kept| (kept.topic, kept.index.unsigned_abs(), kept.is_whole));
                 kept.chain(flow).collect()
@@ -199,50 +250,7 @@ impl Source {
             answers = again;
             Ok(stays.then_some(()))
         })?;
-        let log = from_start(&segments::log_bytes(&data, topic, index)?, answers.earliest.offset)?;
+        let log = segments::log_bytes(&data, topic, index)?;
         Ok(Expected { topic: topic.to_owned(), index, log, answers, times, is_whole })
-    }
-}
-
-/// The batches that end behind the log start.
-fn from_start(log: &[u8], start: i64) -> anyhow::Result<Vec<u8>> {
-    let headers = segments::headers(log)?;
-    let kept = frames(log).zip(&headers).filter(|(_, header)| Header::next_offset(header) > Some(start));
-    Ok(kept.flat_map(|(frame, _)| frame.bytes().to_vec()).collect())
-}
-
-/// A thread that writes to all partitions of the growing topic.
-#[derive(Debug)]
-pub(super) struct Flow {
-    halted: Arc<AtomicBool>,
-    writer: JoinHandle<anyhow::Result<()>>,
-}
-
-impl Flow {
-    fn start(address: SocketAddr) -> Self {
-        let halted = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&halted);
-        let writer = thread::spawn(move || {
-            let client = Client::connect(address)?;
-            for round in 0_u64.. {
-                if until.load(Ordering::Relaxed) {
-                    break;
-                }
-                for index in 0..i32::try_from(FLOW_PARTITIONS)? {
-                    let values = [format!("{round} of {index}"), "x".repeat(usize::try_from(round % 900)?)];
-                    let values: Vec<&str> = values.iter().map(String::as_str).collect();
-                    let answer = client.produce((FLOW, index), None, &batch(0, 0, &values)?)?;
-                    ensure!(answer.error_code == 0, "{answer:?}");
-                }
-                thread::sleep(Duration::from_millis(1));
-            }
-            Ok(())
-        });
-        Self { halted, writer }
-    }
-
-    fn halt(self) -> anyhow::Result<()> {
-        self.halted.store(true, Ordering::Relaxed);
-        self.writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))?
     }
 }
