@@ -21,7 +21,7 @@ pub enum Failure {
     /// It trapped, which is a bug in it.
     #[error("the module trapped: {text}")]
     Trap {
-        /// The trap, with a short backtrace.
+        /// The cause and the last line that the module wrote in this call, then a short backtrace.
         text: String,
     },
     /// It used more time than it has.

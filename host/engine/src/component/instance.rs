@@ -147,7 +147,12 @@ pub(super) fn describe<P: Partition>(engine: &Engine, linked: &Linked<P>) -> Res
 impl<P: Partition> Live<P> {
     fn new(engine: &Engine, linked: &Linked<P>) -> Result<Self, NotStarted> {
         let limits = engine.limits();
-        let state = State { stage: None, limiter: Limiter::new(limits), deadline: Deadline::default() };
+        let state = State {
+            stage: None,
+            limiter: Limiter::new(limits),
+            deadline: Deadline::default(),
+            last_line: String::new(),
+        };
         let mut store = Store::new(engine.wasmtime(), state);
         store.limiter(|state| &mut state.limiter);
         store.epoch_deadline_callback(State::tick);
@@ -227,6 +232,7 @@ fn begin<P: Partition>(store: &mut Store<State<P>>, handed_over: u64) {
     let state = store.data_mut();
     state.deadline.begin(handed_over);
     state.limiter.begin();
+    state.last_line.clear();
 }
 
 /// Why a call did not return. Time and memory come first: what a module does when it runs out of them looks like any trap.
@@ -237,8 +243,19 @@ fn failure<P>(state: &State<P>, error: &wasmtime::Error) -> Failure {
     if let Some(wanted) = state.limiter.denied() {
         return Failure::Memory { wanted, limit: state.limiter.limit() };
     }
-    let text = format!("{error:?}");
+    let text = trap_text(&error.root_cause().to_string(), &state.last_line, &error.to_string());
     Failure::Trap { text: cut_text(text.trim_end(), MAX_TRAP_LEN).to_owned() }
+}
+
+/// The cause and what the module said last, in one line, so that they come first; then the backtrace, if there is one.
+fn trap_text(cause: &str, last_line: &str, backtrace: &str) -> String {
+    let said = if last_line.is_empty() {
+        String::new()
+    } else {
+        format!(", its last line: `{}`", last_line.escape_debug())
+    };
+    let frames = if backtrace == cause { "" } else { backtrace };
+    format!("{cause}{said}\n{frames}")
 }
 
 fn microseconds(duration: Duration) -> u64 {

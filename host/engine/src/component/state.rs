@@ -9,13 +9,15 @@ use super::convert;
 use super::deadline::Deadline;
 use super::limits::Limiter;
 use crate::Partition;
-use crate::stage::Stage;
+use crate::stage::{MAX_TRACE_LEN, Stage, cut_text};
 
 /// A store's data. The stage, and in it the partition, is here only during a call of `produce`.
 pub(super) struct State<P> {
     pub(super) stage: Option<Stage<P>>,
     pub(super) limiter: Limiter,
     pub(super) deadline: Deadline,
+    /// The last line of the present call for the log: where a module traps, it often says why before.
+    pub(super) last_line: String,
 }
 
 /// Names [`State`] for the generated code.
@@ -52,6 +54,8 @@ impl<P: Partition> config::Host for State<P> {
 
 impl<P: Partition> trace::Host for State<P> {
     fn line(&mut self, text: String) -> wasmtime::Result<()> {
+        self.last_line.clear();
+        self.last_line.push_str(cut_text(&text, MAX_TRACE_LEN));
         if let Some(stage) = &mut self.stage {
             stage.trace(&text);
         }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hostile_module::Behaviour;
 use verbatim_contract::{MAX_TEXT_LEN, Reason, Replica};
 use verbatim_engine::{
-    Denied, Failure, Instance, Invariant, Judge, MAX_TRACE_LEN, MAX_TRACE_LINES, Memory, NotJoined,
-    denied_code,
+    Cause, Denied, Failure, Instance, Invariant, Judge, MAX_TRACE_LEN, MAX_TRACE_LINES, Memory, NotJoined,
+    Slot, denied_code,
 };
 
 use crate::support::{batch, exact, exact_mirroring, fingerprint, hostile, run, tagged};
@@ -89,6 +89,20 @@ fn each_misbehaviour_has_its_failure() {
 }
 
 #[test]
+fn a_trap_tells_the_cause_and_what_the_module_said_last() {
+    let mut judge = hostile().instance().unwrap();
+    let text = failure(Behaviour::ReadsAndTraps, &mut judge).to_string();
+    let (first, frames) = text.split_once('\n').unwrap();
+    assert!(
+        first.contains("unreachable") && first.ends_with(r"its last line: `read half,\nand no more`"),
+        "{text}"
+    );
+    assert!(frames.contains("produce-path"), "{text}");
+    let text = failure(Behaviour::Traps, &mut judge).to_string();
+    assert!(!text.contains("last line"), "another call's line is not this one's: {text}");
+}
+
+#[test]
 fn a_refusal_is_bounded_and_drops_what_was_placed() {
     let mut judge = hostile().instance().unwrap();
     for behaviour in [Behaviour::RefusesAfterPlacing, Behaviour::RefusesAtLength] {
@@ -162,6 +176,29 @@ fn many_traps_leave_memory_flat() {
     });
     let least = growth.min_by_key(|&bytes| bytes).unwrap();
     assert!(least < 16 << 20, "grew by {least} bytes and more in every round");
+}
+
+#[test]
+fn many_swaps_leave_memory_flat() {
+    let slot = Slot::new("policy", exact_mirroring().clone());
+    let mut follower = slot.follower();
+    let mut swap = |times: u32| {
+        for round in 0..times {
+            let module = if round % 2 == 0 { hostile() } else { exact_mirroring() };
+            slot.switch(module.clone(), Cause::Swap);
+            let memory = exact();
+            let request = tagged(&memory, (10, 3));
+            memory.produce(&mut follower, request, vec![], &run(&[batch(0, 3, 1)])).1.unwrap();
+        }
+        resident_bytes()
+    };
+    swap(200);
+    let growth = (0..5).map(|_| {
+        let before = resident_bytes();
+        swap(1000).saturating_sub(before)
+    });
+    let least = growth.min_by_key(|&bytes| bytes).unwrap();
+    assert!(least < 8 << 20, "grew by {least} bytes and more in every round");
 }
 
 fn resident_bytes() -> u64 {

@@ -83,7 +83,7 @@ fn three_requests_from_two_partitions_are_enough() {
     assert_eq!(back.digest(), exact_mirroring().inspect().digest);
     let reason = &failed.rolled_back().unwrap().reason;
     assert_eq!(*back.cause(), Cause::Rollback { reason: reason.clone() });
-    for part in ["partition `1`", "partition `6`", "base offset `0`", "trapped", "invariant"] {
+    for part in ["partition `1`", "partition `6`", "base offset `0`", "trapped: wasm trap", "invariant"] {
         assert!(reason.contains(part), "{reason}");
     }
     assert!(!reason.contains('\n'));

@@ -48,7 +48,7 @@ pub enum Behaviour {
     WritesEndlessLine,
     /// Hands back other records.
     Rewrites,
-    /// Reads half of the first batch's records, and traps.
+    /// Reads half of the first batch's records, says so, and traps.
     ReadsAndTraps,
 }
 

@@ -72,6 +72,7 @@ impl produce_path::Guest for Module {
             Behaviour::ReadsAndTraps => {
                 let half = batches.first().map_or(0, |batch| batch.length / 2);
                 black_box(log::records(0, half).is_ok());
+                trace::line("read half,\nand no more");
                 trap();
             }
         }
