@@ -100,10 +100,10 @@ fn a_hostile_module_and_one_that_is_none_fail_by_name() -> anyhow::Result<()> {
 fn a_wrong_call_is_2_and_says_what_is_wrong() -> anyhow::Result<()> {
     let files = Files::new()?;
     let module = files.exact_mirroring()?;
-    let unknown = files.write("unknown.toml", &WRONG.replace("mode =", "colour = 1\nmode ="))?;
+    let unknown = files.write("unknown.toml", WRONG.replace("mode =", "colour = 1\nmode ="))?;
     let odd = files.write(
         "odd.toml",
-        &format!("\n\n{}", WRONG.replace("batches = [{}]", "batches = [{ hex = \"0\" }]")),
+        format!("\n\n{}", WRONG.replace("batches = [{}]", "batches = [{ hex = \"0\" }]")),
     )?;
     let nowhere = files.folder.path().join("nowhere").display().to_string();
     let empty = files.folder.path().join("empty");
