@@ -130,7 +130,8 @@ fn unfit(index: u32, record: &Record<'_>, why: Unfit) -> Refusal {
         Unfit::NotJson => {
             let offset = record.offset_delta;
             let expectation = format!(
-                "batch {index}: a value must be JSON of at most {DEPTH_MAX} levels where fields are redacted, offsetDelta={offset}"
+                "batch {index}: where fields are redacted a value must be JSON of at most {DEPTH_MAX} levels, \
+                 offsetDelta={offset}"
             );
             refuse(Reason::Other(INVALID_RECORD), expectation, "value", "not JSON").of_batch(index)
         }

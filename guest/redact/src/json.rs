@@ -396,7 +396,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_json_is_what_a_parser_says(text in text(), at in any::<prop::sample::Index>(), byte in any::<u8>(), how in 0..4) {
+        fn what_is_json_is_what_a_parser_says(
+            text in text(), at in any::<prop::sample::Index>(), byte in any::<u8>(), how in 0..4,
+        ) {
             let mut bytes = text.into_bytes();
             let at = at.index(bytes.len());
             match how {

@@ -1,8 +1,8 @@
 //! The module `redact`: masks or drops records by key, header or JSON field, as its README says.
 //!
-//! Every rule of `exact-mirroring` is judged first. Then each batch that would be appended is read, one at a time, and handed
-//! back by `rewrite` if a record in it is to be masked or dropped, else appended as it came. What is left keeps offset, leader epoch
-//! and timestamp: a batch looks as if a compaction had been there.
+//! Every rule of `exact-mirroring` is judged first. Then each batch that would be appended is read, one at a time, and
+//! handed back by `rewrite` if a record in it is to be masked or dropped, else appended as it came. What is left keeps
+//! offset, leader epoch and timestamp: a batch looks as if a compaction had been there.
 
 mod batch;
 mod held;

@@ -1,5 +1,5 @@
 //! What `redact` leaves of batches, as its README says it.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use proptest::collection::vec;
 use proptest::prelude::*;
