@@ -1,11 +1,7 @@
 //! Random requests, judged and carried out twice: by the in-memory broker, and by a partition with a real log. After each,
 //! verdicts and everything that can be seen of the two must be the same.
 
-#[path = "../../../harness/tests/conformance/tape.rs"]
-mod tape;
 mod twins;
-#[path = "../../../harness/tests/conformance/world.rs"]
-mod world;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use proptest::collection::vec;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use verbatim_harness::random::{self, Tape};
 
-use tape::Tape;
 use twins::Twins;
 
 const CASES: u32 = 3000;
@@ -74,7 +70,7 @@ fn case(tape: &mut Tape<'_>, happened: &mut BTreeMap<&'static str, u32>) -> Resu
     twins.agree("at first")?;
     let mut sent = Vec::new();
     for _ in 0..REQUESTS {
-        let one = world::request(tape, twins.memory(), &sent);
+        let one = random::request(tape, twins.memory(), &sent);
         sent.push(one.clone());
         twins.produce(one, tape.rarely(4), &mut note)?;
         if tape.rarely(8) {

@@ -10,12 +10,11 @@ use uuid::Uuid;
 use verbatim_batch::Header;
 use verbatim_contract::{EpochEntry, Policy, Replica};
 use verbatim_engine::{Aborted, Call, Incoming, Judge as _, Memory, Native, Partition as _, Plan};
+use verbatim_harness::random::{self, Sent, Tape};
 use verbatim_log::{Commit, Config, Log, LogReader, Placed};
 use verbatim_policy::ExactMirroring;
 use verbatim_test_disk::SimDisk;
 
-use super::tape::Tape;
-use super::world::{self, Sent};
 use crate::catalogue::{State, Topic};
 use crate::partition::OwnPartition;
 use crate::settings::{Settings, Values};
@@ -41,7 +40,7 @@ pub(super) struct Twins {
 impl Twins {
     /// A random log, stored in both.
     pub(super) fn new(tape: &mut Tape<'_>) -> Result<Self, TestCaseError> {
-        let mut memory = world::log(tape);
+        let mut memory = random::log(tape);
         memory.replicas = vec![Replica { id: NODE, in_sync: true, online: true }];
         // What was deleted below the start before now is not known to either.
         let batches = std::mem::take(&mut memory.stored).batches().to_vec();
