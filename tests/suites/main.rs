@@ -24,6 +24,8 @@ mod mirror_command;
 mod mirror_exact;
 mod mirror_faults;
 mod misbehaving;
+mod module_new;
+mod module_swap;
 mod module_test;
 mod no_compiler;
 mod normal_topic;

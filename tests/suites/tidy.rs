@@ -71,7 +71,7 @@ const KNOWS: &[(&str, &[&str])] = &[
 const AT_HOME: &[(&str, &[&str])] = &[
     ("wasmtime", &["host/engine"]),
     ("wit-bindgen", &["guest/kit", "host/engine/tests/hostile"]),
-    ("wit-component", &["guest/artifact"]),
+    ("wit-component", &["guest/artifact", "host"]),
     ("kafka-protocol", &["host/broker", "host/wire"]),
     ("clap", &["host"]),
     ("tokio", &["host", "host/broker", "host/mirror", "host/wire", "tests"]),

@@ -1,4 +1,4 @@
-//! `verbatim module`: a module's file looked at, tested and measured, and modules of a running host.
+//! `verbatim module`: a module begun, built, looked at, tested and measured, and modules of a running host.
 
 use std::path::Path;
 
@@ -10,7 +10,9 @@ use super::output::Output;
 use super::{Usage, file};
 
 mod bench;
+mod build;
 mod inspect;
+mod new;
 mod running;
 mod test;
 
@@ -18,6 +20,12 @@ mod test;
 pub(super) enum Module {
     /// Check a module's file and show what it is; exit code 1 if it cannot be used
     Inspect(inspect::Inspect),
+    /// Write the crate of a new module in Rust: a rule to begin with, its tests and scenarios
+    New(new::New),
+    /// Build a module of a crate in Rust, by cargo for wasm32, and wrap it as a component
+    Build(build::Build),
+    /// Wrap a core module, which any compiler made, as a component
+    Wrap(build::Wrap),
     /// Hold a module's file to suites and scenarios; exit code 0 if all passed, 1 if not, 2 if the call is wrong
     Test(test::Test),
     /// Measure what judging costs with a module's file, beside this software's own rules run natively
@@ -36,6 +44,9 @@ impl Module {
     pub(super) fn run(self, serve: &file::Serve, output: Output) -> anyhow::Result<()> {
         match self {
             Self::Inspect(inspect) => inspect.run(output),
+            Self::New(new) => new.run(output),
+            Self::Build(build) => build.run(output),
+            Self::Wrap(wrap) => wrap.run(output),
             Self::Test(test) => test.run(output),
             Self::Bench(bench) => bench.run(output),
             Self::Swap(swap) => swap.run(serve, output),
