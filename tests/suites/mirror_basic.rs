@@ -6,4 +6,5 @@ mod copies;
 mod follows;
 mod pair;
 mod stops;
+mod together;
 mod watermark;

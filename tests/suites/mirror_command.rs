@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use verbatim_tests::BesideLog as _;
 use verbatim_tests::client::Client;
 use verbatim_tests::exact::{EXACT, batch, order};
-use verbatim_tests::host::{Home, Host};
+use verbatim_tests::host::{Home, Host, free_address};
 use verbatim_tests::run::{self, Output};
 use verbatim_tests::{programs, segments, wait_for};
 
@@ -67,7 +67,13 @@ fn programs_get_one_json_object_a_line() -> anyhow::Result<()> {
         let event = line["event"].as_str().context("no event")?;
         ensure!(["state", "note", "topic", "snapshot", "final"].contains(&event), "{line}");
     }
-    ensure!(lines.iter().any(|line| line["event"] == "topic" && line["topic"] == "orders"), "{told}");
+    let created = lines.iter().find(|line| line["event"] == "topic" && line["topic"] == "orders");
+    let created = created.and_then(|line| line["text"].as_str()).with_context(|| told.clone())?;
+    // As Kafka's own tools write it.
+    let described =
+        pair.source.verbatim(&["topic", "describe", "orders", "--output", "json"], b"")?.success()?;
+    let id = created.rsplit(' ').next().filter(|id| id.len() == 22).with_context(|| created.to_owned())?;
+    ensure!(described.contains(&format!("\"{id}\"")), "{id} in {described}");
     let caught_up = |line: &&Value| line["event"] == "state" && line["state"] == "caught-up";
     ensure!(lines.iter().filter(caught_up).any(|line| line["partition"] == 1), "{told}");
     let last = lines.last().context("no line")?;
@@ -78,12 +84,55 @@ fn programs_get_one_json_object_a_line() -> anyhow::Result<()> {
 }
 
 #[test]
+fn programs_get_nothing_but_json_of_calls_that_fail_too() -> anyhow::Result<()> {
+    let pair = Pair::new()?;
+    pair.fill()?;
+    pair.target.create_topic("other", 1, &[])?;
+    let nobody = free_address()?.to_string();
+    let (source, target) = (pair.source.bootstrap(), pair.target.bootstrap());
+    let call = |command: &str, source: &str, target: &str, more: &[&str]| -> anyhow::Result<Output> {
+        let fixed = [command, "--output", "json", "--source", source, "--target", target];
+        run::run(Command::new(programs::verbatim()?).args(fixed).args(more), b"")
+    };
+    let mirror = |source: &str, target: &str, more: &[&str]| call("mirror", source, target, more);
+    let verify = |source: &str, target: &str, more: &[&str]| call("verify", source, target, more);
+    let once = ["--topics", "orders", "--once"];
+    for (ended, code) in [
+        (mirror(&nobody, &target, &once)?, 1),
+        (mirror(&source, &nobody, &once)?, 1),
+        (mirror(&nobody, &target, &["--topics", "orders", "--dry-run"])?, 1),
+        (mirror(&source, &target, &["--topics", "none", "--once"])?, 1),
+        (mirror(&source, &target, &["--topics", "(", "--once"])?, 2),
+        (mirror(&source, &target, &["--topics", "orders", "--connections", "0"])?, 2),
+        (mirror(&source, &target, &["--topics", "orders", "--refresh-ms", "soon"])?, 2),
+        (mirror(&source, &target, &["--topics", "other", "--once"])?, 1),
+        (mirror(&source, &target, &["--topics", "other,orders", "--dry-run"])?, 1),
+        (verify(&nobody, &target, &once[..2])?, 2),
+        (verify(&source, &nobody, &once[..2])?, 2),
+        (verify(&source, &target, &["--topics", "none"])?, 2),
+        (verify(&source, &target, &["--topics", "("])?, 2),
+        (verify(&source, &target, &["--topics", "orders", "--sample", "2"])?, 2),
+        (verify(&source, &target, &["--topics", "orders"])?, 1),
+    ] {
+        ensure!(ended.status.code() == Some(code), "{ended}");
+        ensure!(code != 1 || !ended.stdout.is_empty() || !ended.stderr.is_empty(), "{ended}");
+        for line in ended.stdout.lines() {
+            let value: Value = serde_json::from_str(line).with_context(|| ended.to_string())?;
+            ensure!(value.is_object(), "{ended}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn a_dry_run_tells_what_would_be_done_and_does_nothing() -> anyhow::Result<()> {
     let pair = Pair::new()?;
     pair.fill()?;
     let dry = ["--topics", "orders", "--dry-run"];
     let told = pair.mirror(&dry)?.success()?;
-    for expected in ["would be created and copied", "orders: retention.ms=1000000"] {
+    for expected in
+        ["is not there: it would be created and copied, partitions 2", "orders: retention.ms=1000000"]
+    {
         ensure!(told.contains(expected), "no {expected} in {told}");
     }
     ensure!(row(&told, "orders", 0)? == ["orders", "0", "0", "104", "none", "104"], "{told}");
@@ -101,11 +150,24 @@ fn a_dry_run_tells_what_would_be_done_and_does_nothing() -> anyhow::Result<()> {
         "nothing is to be changed: {plan}"
     );
 
+    ensure!(plan["copy"] == serde_json::json!({ "exact": true, "partitions": 2 }), "{plan}");
+
+    pair.source.create_topic("grown", 3, &[])?;
+    pair.target.create_topic("grown", 1, &[EXACT])?;
+    let told = pair.mirror(&["--topics", "grown", "--dry-run"])?.success()?;
+    for expected in [
+        "is there, exact, partitions 1: its copy would go on, partitions added 2",
+        "does not say which topic it is a copy of",
+    ] {
+        ensure!(told.contains(expected), "no {expected} in {told}");
+    }
     pair.target.create_topic("other", 1, &[])?;
     let refused = pair.mirror(&["--topics", "other", "--dry-run"])?;
     ensure!(refused.status.code() == Some(1), "{refused}");
     ensure!(
-        refused.stdout.contains("cannot be mirrored: ") && refused.stdout.contains("; remedy: "),
+        ["is there, not exact, partitions 1: it cannot be mirrored: ", "; remedy: "]
+            .iter()
+            .all(|expected| refused.stdout.contains(expected)),
         "{refused}"
     );
     Ok(())

@@ -178,3 +178,19 @@ fn a_chain_of_copies_is_one_history() -> anyhow::Result<()> {
     host.stop()?;
     pair.stop()
 }
+
+#[test]
+fn an_exact_source_that_holds_nothing_is_caught_up_and_followed_from_when_it_does() -> anyhow::Result<()> {
+    let pair = Pair::new()?;
+    pair.source.create_topic("empty", 1, EXACT)?;
+    let id = ("empty", 0);
+    let mirror = Running::start(pair.config(&["empty"])?)?;
+    let found = mirror.until_state(id, State::CaughtUp)?;
+    ensure!(found.reason.is_none() && found.end == 0, "{found:#?}");
+    let first = Step { at: (0, -1), batches: &[(0, 1, &["a"])], epoch: 1, end: 1, ..Step::default() };
+    write(&pair.source, id, &first)?;
+    mirror.until_end(id, 1)?;
+    mirror.stop();
+    pair.check_whole("empty", 0)?;
+    pair.stop()
+}

@@ -4,10 +4,12 @@ use super::follows::{rewind, rewound_source};
 use super::pair::{
     EXACT, Pair, Running, Step, alter, delete_records, delete_topic, only, produce, states, write,
 };
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use verbatim_batch::{BatchBuilder, NewRecord};
 use verbatim_mirror::cluster::ClusterConfig;
 use verbatim_mirror::mirror::OnDataLost;
 use verbatim_mirror::mirror::state::{PartitionStatus, State};
+use verbatim_tests::exact::{TIMESTAMP_MS, batch, order};
 use verbatim_tests::kafka::Kafka;
 use verbatim_tests::segments;
 
@@ -175,6 +177,42 @@ fn a_truncated_source_stops_the_partition_and_says_where() -> anyhow::Result<()>
     pair.stop()
 }
 
+/// What a cleaner left of the copy's last batch, if anything, and a batch behind it; the topic is not compacted any more.
+fn cleaned_source(pair: &Pair, topic: &str, left: Option<Vec<u8>>) -> anyhow::Result<()> {
+    pair.source.create_topic(topic, 1, EXACT)?;
+    let behind = batch(2, 1, &["c"])?;
+    let written = [left.unwrap_or_default(), behind].concat();
+    let answer = pair.source.produce((topic, 0), Some(&order((0, -1), (0, 3), 1)), &written)?;
+    ensure!(answer.error_code == 0, "{answer:?}");
+    pair.copy.create_topic(topic, 1, EXACT)?;
+    let step = Step { at: (0, -1), batches: &[(0, 1, &["a", "b"])], epoch: 1, end: 2, ..Step::default() };
+    write(&pair.copy, (topic, 0), &step)
+}
+
+#[test]
+fn what_an_earlier_cleaning_of_the_source_can_have_made_is_no_divergence() -> anyhow::Result<()> {
+    let pair = Pair::new()?;
+    let record = |value| NewRecord::new(1, TIMESTAMP_MS + 1).key(b"k1").value(value);
+    let left = |record| BatchBuilder::new(0).leader_epoch(1).last_offset_delta(1).record(record).build();
+    cleaned_source(&pair, "gone", None)?;
+    cleaned_source(&pair, "rewritten", Some(left(record(b"b".as_slice())).context("a batch")?))?;
+    // No cleaner changes a value, or where a batch begins and ends.
+    cleaned_source(&pair, "other", Some(left(record(b"x".as_slice())).context("a batch")?))?;
+    cleaned_source(&pair, "shorter", Some(batch(1, 1, &["b"])?))?;
+    let snapshot = pair.once(&["gone", "rewritten", "other", "shorter"])?;
+    let expected = [
+        ("gone", 0, State::CaughtUp),
+        ("other", 0, State::Diverged),
+        ("rewritten", 0, State::CaughtUp),
+        ("shorter", 0, State::Diverged),
+    ];
+    assert_eq!(states(&snapshot), expected, "{snapshot:#?}");
+    for topic in ["gone", "rewritten"] {
+        assert_eq!(pair.copy.fetch_all((topic, 0), 2)?, pair.source.fetch_all((topic, 0), 2)?);
+    }
+    pair.stop()
+}
+
 #[test]
 fn other_bytes_under_the_same_epochs_are_a_divergence() -> anyhow::Result<()> {
     let pair = Pair::new()?;
@@ -191,7 +229,11 @@ fn other_bytes_under_the_same_epochs_are_a_divergence() -> anyhow::Result<()> {
     pair.copy.create_topic("twin", 1, EXACT)?;
     write(&pair.copy, ("twin", 0), &step(&["a", "B"]))?;
     let snapshot = pair.once(&["twin"])?;
-    stopped(only(&snapshot)?, State::Diverged, &["offset 0", "crc"]);
+    stopped(
+        only(&snapshot)?,
+        State::Diverged,
+        &["the record at offset 1 differs in value", "offset 0", "crc"],
+    );
     assert_eq!(states(&snapshot), [("twin", 0, State::Diverged)]);
     assert!(snapshot.notes.iter().any(|note| note.text.contains("does not say")), "{snapshot:#?}");
     pair.copy.latest(("twin", 0)).context("still there")?;
