@@ -40,22 +40,25 @@ fn find(folder: &Path, file: &str) -> anyhow::Result<PathBuf> {
     let profile = if folder.ends_with("release") { " --release" } else { "" };
     let build = format!("cargo build{profile} --bin verbatim --example demo");
     ensure!(program.is_file(), "{} is not there: build it by `{build}`", program.display());
-    if let Some(newer) = newer_source(&program)? {
+    let target = folder.parent().unwrap_or(folder);
+    if let Some(newer) = newer_source(&program, target)? {
         let (program, newer) = (program.display(), newer.display());
         crate::announce(&format!("{program} is tested although {newer} is newer: build it by `{build}`"));
     }
     Ok(program)
 }
 
-/// A file that has changed since it went into the program, if cargo has left a list of them.
-fn newer_source(program: &Path) -> anyhow::Result<Option<PathBuf>> {
+/// A file that has changed since it went into the program, if cargo has left a list of them. What was made in the target folder
+/// meanwhile is no source.
+fn newer_source(program: &Path, target: &Path) -> anyhow::Result<Option<PathBuf>> {
     let built = fs::metadata(program)?.modified()?;
     let listed = fs::read_to_string(program.with_extension("d")).unwrap_or_default();
     let sources = listed.split_once(": ").map_or("", |(_, sources)| sources).split_whitespace();
     let is_newer = |source: &&str| {
         fs::metadata(source).and_then(|found| found.modified()).is_ok_and(|changed| changed > built)
     };
-    Ok(sources.into_iter().find(is_newer).map(PathBuf::from))
+    let is_source = |source: &&str| !Path::new(source).starts_with(target);
+    Ok(sources.into_iter().filter(is_source).find(is_newer).map(PathBuf::from))
 }
 
 /// Where cargo leaves what it builds in this profile. The running test lies in its folder `deps`.
@@ -94,10 +97,11 @@ mod tests {
         let changed = fs::metadata(&source)?.modified()?;
         let program_file = fs::File::options().append(true).open(&program)?;
         program_file.set_modified(changed)?;
-        ensure!(newer_source(&program)?.is_none());
+        ensure!(newer_source(&program, Path::new("/elsewhere"))?.is_none());
         program_file
             .set_modified(changed.checked_sub(std::time::Duration::from_secs(1)).context("no time")?)?;
-        ensure!(newer_source(&program)? == Some(source));
+        ensure!(newer_source(&program, Path::new("/elsewhere"))? == Some(source));
+        ensure!(newer_source(&program, folder.path())?.is_none(), "what was made is no source");
         Ok(())
     }
 }

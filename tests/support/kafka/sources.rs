@@ -2,6 +2,9 @@
 //!
 //! It is written in four rounds with a restart behind each, so every partition has at least four leader epochs, the last one
 //! without data. Cleaning and retention run while it is made, and are off when it is handed over: its files stay as they are.
+//!
+//! No log here ends above its last batch: Kafka's cleaner leaves the last batch below an empty last segment as one without
+//! records, so such ends are scripted (`mirror_basic::copies`).
 
 use super::maker::Maker;
 use super::premise::{self, Files};
