@@ -1,5 +1,6 @@
 //! Where is mirrored from: a real Kafka, or a host that holds captured logs of one, behind a proxy.
 
+use super::PATIENCE;
 use super::flow::Flow;
 use anyhow::{Context, ensure};
 use std::collections::BTreeMap;
@@ -240,15 +241,16 @@ impl Source {
             Kind::Host(parts, _) => (parts.0.data(), vec![parts.1.address()]),
         };
         let times = times_of(&segments::log_bytes(&data, topic, index)?)?;
-        let ask = || Answers::ask(&addresses, (topic, i32::try_from(index)?), &times);
-        let mut answers = ask()?;
-        // Kafka ends transactions in the background: what it says has to stay.
-        verbatim_tests::wait_for("answers that stay", Duration::from_secs(60), || {
+        let name = (topic, i32::try_from(index)?);
+        // A broker that has just started does not lead yet, and Kafka ends transactions in the background: what it says has to
+        // stay.
+        let mut before = None;
+        let answers = verbatim_tests::wait_for("answers that stay", PATIENCE, || {
             thread::sleep(Duration::from_millis(50));
-            let again = ask()?;
-            let stays = again == answers;
-            answers = again;
-            Ok(stays.then_some(()))
+            let now = Answers::ask(&addresses, name, &times).ok();
+            let stays = now.is_some() && now == before;
+            before.clone_from(&now);
+            Ok(now.filter(|_| stays))
         })?;
         let log = segments::log_bytes(&data, topic, index)?;
         Ok(Expected { topic: topic.to_owned(), index, log, answers, times, is_whole })
