@@ -1,7 +1,9 @@
 //! A source that is itself a copy, and lags behind what its own source has declared.
 
 use super::pair::{Pair, Running, Step, states, write};
+use std::thread;
 use verbatim_mirror::mirror::state::State;
+use verbatim_tests::random::Random;
 
 const EXACT: &[(&str, &str)] = &[("produce.at.offset", "true")];
 
@@ -55,5 +57,28 @@ fn an_epoch_that_is_only_shown_is_none_that_has_begun() -> anyhow::Result<()> {
     mirror.until_end(("shown", 0), 40)?;
     mirror.stop();
     pair.check_whole("shown", 0)?;
+    pair.stop()
+}
+
+/// What the mirror knows of the leader may be older than the first batch, which brings the first leader epoch.
+#[test]
+fn a_source_that_gets_its_first_batch_meanwhile_is_copied() -> anyhow::Result<()> {
+    let mut random = Random::announced("a_source_that_gets_its_first_batch_meanwhile_is_copied")?;
+    let pair = Pair::new()?;
+    for round in 0..20 {
+        let topic = format!("new-{round}");
+        pair.source.create_topic(&topic, 1, EXACT)?;
+        let mirror = Running::start(pair.config(&[&topic])?)?;
+        thread::sleep(random.millis(0, 40));
+        let batches: &[(i64, i32, &[&str])] = &[(0, 3, &["a", "b"])];
+        write(
+            &pair.source,
+            (&topic, 0),
+            &Step { at: (0, -1), batches, epoch: 3, end: 2, ..Step::default() },
+        )?;
+        mirror.until_end((&topic, 0), 2)?;
+        mirror.stop();
+        pair.check_whole(&topic, 0)?;
+    }
     pair.stop()
 }

@@ -52,7 +52,11 @@ pub(super) async fn align(task: &Task, again: bool) -> Result<Option<Aligned>, T
     };
     let writer = task.producer.open(target).await?;
     let found = writer.found();
-    let source = source_state(task, again).await?;
+    let mut source = source_state(task, again).await?;
+    if source.epoch < 0 && source.end > 0 {
+        // What is known of the leader may be older than the first batch.
+        source = source_state(task, true).await?;
+    }
     task.cell.end(found.end);
     if source.epoch < 0 {
         return if source.end == 0 { Ok(None) } else { Err(Trouble::Halt(Halt::no_epochs())) };
