@@ -150,8 +150,9 @@ impl Judges for Modules {
         self.named.contains_key(module)
     }
 
-    fn digest(&self, module: &str) -> Option<Digest> {
-        self.named.get(module).map(|named| named.slot.current().digest())
+    fn digest(&self, _: &str) -> Option<Digest> {
+        // Each of these judges says itself what it is.
+        None
     }
 
     fn judge(&self, module: &str) -> Result<Box<dyn Judge<OwnPartition>>, Failure> {

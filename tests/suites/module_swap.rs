@@ -112,6 +112,17 @@ fn a_shadow_period_names_each_difference_and_changes_nothing_meanwhile() -> anyh
     let shadow = &same["shadow"];
     ensure!(shadow["judged"].as_u64() >= Some(50) && shadow["different"] == 0, "{shadow}");
     ensure!(shadow["same"].as_u64() >= Some(1), "{shadow}");
+    let before = only(&home, &host)?["sha256"].clone();
+    // It judges normal topics alone, by their checksums.
+    let other = verbatim_tests::workspace().join("tests/modules/c/checksum.wasm");
+    let more = ["--shadow", "50", "--dry-run", "--output", "json"];
+    let other: Value =
+        serde_json::from_str(&swap(&home, &host, "exact-mirroring", &other, &more)?.success()?)?;
+    let shadow = &other["shadow"];
+    ensure!(shadow["different"].as_u64() >= Some(1), "{shadow}");
+    let named = shadow["differences"].as_array().and_then(|all| all.first()).and_then(Value::as_str);
+    ensure!(named.is_some_and(|named| named.contains("partition") && named.contains("candidate refuses")), "{shadow}");
+    ensure!(only(&home, &host)?["sha256"] == before, "a dry run swaps nothing");
     writers.finish()?;
     host.stop()
 }
