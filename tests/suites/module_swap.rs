@@ -121,7 +121,10 @@ fn a_shadow_period_names_each_difference_and_changes_nothing_meanwhile() -> anyh
     let shadow = &other["shadow"];
     ensure!(shadow["different"].as_u64() >= Some(1), "{shadow}");
     let named = shadow["differences"].as_array().and_then(|all| all.first()).and_then(Value::as_str);
-    ensure!(named.is_some_and(|named| named.contains("partition") && named.contains("candidate refuses")), "{shadow}");
+    ensure!(
+        named.is_some_and(|named| named.contains("partition") && named.contains("candidate refuses")),
+        "{shadow}"
+    );
     ensure!(only(&home, &host)?["sha256"] == before, "a dry run swaps nothing");
     writers.finish()?;
     host.stop()
