@@ -318,6 +318,7 @@ fn log_config(topic: &Topic, flush: FlushPolicy) -> LogConfig {
     let settings = &topic.settings;
     LogConfig {
         exact: topic.is_exact_on_disk(),
+        keeps_received: false,
         topic_id: topic.id.as_u64_pair(),
         segment_bytes: settings.segment_bytes,
         segment_ms: settings.segment_ms,

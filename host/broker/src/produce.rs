@@ -232,8 +232,11 @@ fn too_large(partition: &OwnPartition, plan: &Plan, most: usize) -> Option<Refus
 }
 
 fn apply(partition: &mut OwnPartition, id: PartitionId, request: &Request, plan: &Plan) -> Outcome {
-    let batches: Vec<Placed<'_>> =
-        plan.appends().iter().map(|placed| Placed { head: &placed.head, payload: &placed.payload }).collect();
+    let batches: Vec<Placed<'_>> = plan
+        .appends()
+        .iter()
+        .map(|placed| Placed { head: &placed.head, payload: &placed.payload, received: None })
+        .collect();
     let commit = Commit {
         cut: plan.cut(),
         entries: plan.entries(),

@@ -9,6 +9,9 @@ pub struct Placed<'a> {
     pub head: &'a [u8],
     /// Everything after the header.
     pub payload: &'a [u8],
+    /// SHA-256 of the batch as it was received, which a log that keeps these digests ([`crate::Config::keeps_received`])
+    /// must be given; others ignore it.
+    pub received: Option<[u8; 32]>,
 }
 
 /// Where the source of an exact partition stands, as its mirror last declared it.

@@ -17,32 +17,53 @@ const DIFFERENCE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of the base offset, which is compared as a number.
 const BASE_OFFSET_LEN: usize = 8;
 
+/// What is stored where a batch is to lie.
+enum Place<'a> {
+    /// A batch that begins at the same offset.
+    Batch(&'a Segment, Stored),
+    /// Nothing of that kind, and what is told of it.
+    Other(Comparison),
+}
+
 pub(crate) fn compare(log: &Log, head: &[u8], payload: &[u8], base: i64) -> Result<Comparison, LogError> {
-    let Some(header) = Header::read(head) else { return Ok(Comparison::Absent) };
-    let placed = Header { base_offset: base, ..header };
-    let Some(last) = placed.last_offset().filter(|last| *last >= log.facts.start) else {
-        return Ok(Comparison::Absent);
+    let header = Header::read(head).map(|header| Header { base_offset: base, ..header });
+    let (segment, stored) = match place(log, header.as_ref())? {
+        Place::Batch(segment, stored) => (segment, stored),
+        Place::Other(comparison) => return Ok(comparison),
     };
-    // A batch that lies below the start as a whole is as good as deleted.
-    let Some((segment, stored)) = find(log, base.max(log.facts.start))? else {
-        return Ok(Comparison::Absent);
-    };
-    let found = stored.header.base_offset;
-    if found > last {
-        return Ok(Comparison::Absent);
-    }
-    if found != base {
-        return Ok(Comparison::Overlaps(found.max(base)));
-    }
     let length = head.len().saturating_add(payload.len());
-    let same_header = Header { base_offset: base, ..stored.header } == placed;
-    if !same_header
+    if Some(stored.header) != header
         || u64::try_from(length) != Ok(stored.length)
         || !same_bytes(segment, &stored, head, payload)?
     {
         return Ok(Comparison::Differs(first_difference(segment, &stored, head, payload)?));
     }
     Ok(Comparison::Same)
+}
+
+/// The same by the digest of what was received, where the log keeps it.
+pub(crate) fn compare_received(
+    log: &Log,
+    batch: &[u8],
+    _digest: &[u8; 32],
+    base: i64,
+) -> Result<Comparison, LogError> {
+    compare(log, batch, &[], base)
+}
+
+fn place<'a>(log: &'a Log, placed: Option<&Header>) -> Result<Place<'a>, LogError> {
+    let absent = Place::Other(Comparison::Absent);
+    let Some(placed) = placed else { return Ok(absent) };
+    let Some(last) = placed.last_offset().filter(|last| *last >= log.facts.start) else { return Ok(absent) };
+    let base = placed.base_offset;
+    // A batch that lies below the start as a whole is as good as deleted.
+    let Some((segment, stored)) = find(log, base.max(log.facts.start))? else { return Ok(absent) };
+    let found = stored.header.base_offset;
+    Ok(match found {
+        _ if found > last => absent,
+        _ if found != base => Place::Other(Comparison::Overlaps(found.max(base))),
+        _ => Place::Batch(segment, stored),
+    })
 }
 
 /// The first offset in dispute between a stored batch and one with the same base offset (R23).

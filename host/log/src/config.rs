@@ -18,6 +18,9 @@ pub struct Config {
     /// The topic carries `produce.at.offset`: epochs are the writer's and are never cut at start-up. Once a partition was
     /// promoted its own facts override this (see [`crate::Recovery::promoted`]).
     pub exact: bool,
+    /// The topic may have other records stored than were received: beside each batch the log keeps the SHA-256 of what was
+    /// received, as long as the partition is exact ([`crate::Log::compare_received`]). Chosen for good when the log is made.
+    pub keeps_received: bool,
     /// The topic's id, high and low 64 bits; kept in `partition.metadata`.
     pub topic_id: (u64, u64),
     /// `segment.bytes`: a batch that would make a segment larger begins a new one.
@@ -50,6 +53,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             exact: false,
+            keeps_received: false,
             topic_id: (0, 0),
             segment_bytes: Self::SEGMENT_BYTES,
             segment_ms: Self::SEGMENT_MS,

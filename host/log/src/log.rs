@@ -156,6 +156,21 @@ impl Log {
         compare::compare(self, head, payload, base)
     }
 
+    /// [`Self::compare`] for a batch that may have been stored otherwise than it was received: where a stored batch begins at
+    /// `base`, it is the same if it ends with the same offset and `digest`, the SHA-256 of the whole received batch, is the
+    /// one that is kept of it; otherwise it differs from `base` on. A log that keeps no digests compares bytes.
+    ///
+    /// # Errors
+    /// What cannot be read; [`LogError::Corrupt`] where the kept digest is damaged.
+    pub fn compare_received(
+        &self,
+        batch: &[u8],
+        digest: &[u8; 32],
+        base: i64,
+    ) -> Result<Comparison, LogError> {
+        compare::compare_received(self, batch, digest, base)
+    }
+
     /// What a cut to `to` would leave.
     ///
     /// # Errors
@@ -242,10 +257,10 @@ impl Log {
         crate::append::promote(self, epoch_floor)
     }
 
-    /// Takes over all settings but those that a log is opened with for good, `exact` and `topic_id`.
+    /// Takes over all settings but those that a log is opened with for good, `exact`, `keeps_received` and `topic_id`.
     pub fn configure(&mut self, config: &Config) {
-        let (exact, topic_id) = (self.config.exact, self.config.topic_id);
-        self.config = Config { exact, topic_id, ..config.clone() };
+        let Config { exact, keeps_received, topic_id, .. } = self.config;
+        self.config = Config { exact, keeps_received, topic_id, ..config.clone() };
     }
 
     /// Why the partition is offline.

@@ -57,7 +57,7 @@ pub(crate) fn marker_at(base: i64, epoch: i32, producer: (i64, i16), abort: bool
 /// The two parts in which the log takes a batch.
 pub(crate) fn placed(batch: &[u8]) -> Placed<'_> {
     let (head, payload) = batch.split_at(HEADER_LEN);
-    Placed { head, payload }
+    Placed { head, payload, received: None }
 }
 
 pub(crate) fn header(batch: &[u8]) -> Header {

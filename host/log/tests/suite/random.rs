@@ -68,6 +68,7 @@ impl World {
         let (disk, folder) = (Disk::new(seed), PathBuf::from("/data/topic-0"));
         let config = Config {
             exact,
+            keeps_received: false,
             topic_id: (1, 2),
             segment_bytes: 300 + rng.below(1500) as u32,
             segment_ms: 1 + rng.below(2_000) as i64,

@@ -211,6 +211,7 @@ fn store(memory: &Memory, log: &mut Log) -> Result<(), TestCaseError> {
         .map(|bytes| Placed {
             head: &bytes[..verbatim_batch::HEADER_LEN],
             payload: &bytes[verbatim_batch::HEADER_LEN..],
+            received: None,
         })
         .collect();
     // An entry that begins with a batch of its epoch, or at the start after one, comes with that batch.
