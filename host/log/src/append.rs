@@ -12,6 +12,7 @@ use crate::index::{Mark as IndexMark, relative};
 use crate::io::write_all;
 use crate::log::Log;
 use crate::open::remove_segment;
+use crate::received::{self, Entry, Received};
 use crate::segment::{self, Index, Names, Segment, remove_snapshots_above};
 use crate::walk::Stored;
 use crate::{ApplyError, Commit, Flush, LogError, Placed, cut};
@@ -25,6 +26,7 @@ struct Plan<'a> {
     restarts: bool,
     end: Option<i64>,
     start: Option<i64>,
+    keeps_received: bool,
     /// Facts are declared that must not outlive the batches before them.
     declares: bool,
     now_ms: Option<i64>,
@@ -35,6 +37,8 @@ struct Item<'a> {
     length: u64,
     head: &'a [u8],
     payload: &'a [u8],
+    /// As [`Placed::received`], on a log that keeps it.
+    received: Option<[u8; 32]>,
 }
 
 /// How the log was, to go back there.
@@ -44,6 +48,8 @@ struct Mark {
     length: u64,
     index: Option<IndexMark>,
     aborted: usize,
+    /// Bytes of the digests of received batches.
+    received: u64,
     end: i64,
     dirty: bool,
     facts: Facts,
@@ -104,13 +110,17 @@ pub(crate) fn promote(log: &mut Log, epoch_floor: i32) -> Result<i32, ApplyError
         || ApplyError::Invalid { detail: format!("leader epochs are used up, epoch=`{}`", i32::MAX) };
     let last = log.facts.epochs.last().map_or(-1, |last| last.epoch);
     let epoch = log.facts.shown_epoch.max(epoch_floor).max(last).checked_add(1).ok_or_else(invalid)?;
-    let mut facts = Facts { exact: false, shown_epoch: epoch, ..log.facts.clone() };
+    let (kept, exact, keeps_received) = (log.facts.keeps_received, false, false);
+    let mut facts = Facts { exact, keeps_received, shown_epoch: epoch, ..log.facts.clone() };
     facts.epochs_mut().assign(epoch, log.end);
     if let Err(source) = log.pay().and_then(|()| log.sync_last()).and_then(|()| log.persist(facts)) {
         return Err(log.failure(None, source));
     }
     if let Err(error) = log.source.forget(&*log.io) {
         tracing::warn!(%error, "the source's position is forgotten at the next start");
+    }
+    if kept && let Err(error) = received::remove_others(&*log.io, &log.folder, &[]) {
+        tracing::warn!(%error, "digests of received batches are removed at the next start");
     }
     log.publish();
     Ok(epoch)
@@ -131,6 +141,7 @@ impl<'a> Plan<'a> {
             restarts: false,
             end: None,
             start: None,
+            keeps_received: log.facts.keeps_received,
             declares: !commit.entries.is_empty(),
             now_ms: commit.now_ms,
         };
@@ -227,8 +238,14 @@ impl<'a> Plan<'a> {
         }
         self.restarts |= restarts;
         self.shown_epoch = self.shown_epoch.max(epoch);
+        let received = placed.received.filter(|_| self.keeps_received);
+        if self.keeps_received && received.is_none() {
+            return Err(invalid(format!(
+                "a batch lacks the digest of what was received, expected 32 bytes, received=`none`, baseOffset=`{base}`"
+            )));
+        }
         let length = u64::try_from(length).unwrap_or(u64::MAX);
-        self.batches.push(Item { header, length, head: placed.head, payload: placed.payload });
+        self.batches.push(Item { header, length, head: placed.head, payload: placed.payload, received });
         Ok(next)
     }
 }
@@ -310,7 +327,7 @@ fn how_many_fit(log: &Log, last: &Segment, batches: &[Item<'_>], now_ms: Option<
     batches.iter().take(most).take_while(fits).count()
 }
 
-/// One vectored write, then what follows from the batches.
+/// One vectored write, behind that of the digests where they are kept, then what follows from the batches.
 fn write_group(
     log: &mut Log,
     last: &Arc<Segment>,
@@ -325,6 +342,9 @@ fn write_group(
         .collect();
     let mut position = last.length();
     log.dirty = true;
+    if log.facts.keeps_received {
+        last.received()?.append(group.iter().filter_map(Item::entry))?;
+    }
     write_all(&*last.file, &mut slices, position).map_err(LogError::io("write", &last.names.log))?;
     for item in group {
         let stored = Stored { position, length: item.length, header: item.header };
@@ -342,6 +362,13 @@ fn write_group(
     Ok(())
 }
 
+impl Item<'_> {
+    fn entry(&self) -> Option<Entry> {
+        let (base_offset, batch_crc) = (self.header.base_offset, self.header.crc);
+        self.received.map(|digest| Entry { digest, base_offset, batch_crc })
+    }
+}
+
 impl Mark {
     fn take(log: &Log) -> Result<Self, LogError> {
         let offline = || LogError::Offline { reason: "the log has no segment".to_owned() };
@@ -351,11 +378,13 @@ impl Mark {
             Index::Sealed(_) => None,
         };
         let aborted = last.aborted().len();
+        let received = if log.facts.keeps_received { last.received()?.length() } else { 0 };
         Ok(Self {
             count: log.segments.len(),
             length: last.length(),
             index,
             aborted,
+            received,
             end: log.end,
             dirty: log.dirty,
             facts: log.facts.clone(),
@@ -383,27 +412,42 @@ impl Mark {
             // Else a power loss could bring back what was refused.
             sync_parent(&*log.io, &self.last.names.log)?;
         }
+        if log.facts.keeps_received {
+            for base in &made {
+                received::remove(&*log.io, &Names::new(&log.folder, *base).log)?;
+            }
+        }
         let last = &self.last;
         if let (Index::Growing(index), Some(mark)) = (&mut *last.index_mut(), &self.index) {
             index.go_back(mark);
         }
         last.aborted_mut().truncate(self.aborted);
         last.set_length(self.length);
-        let length = last.file.len().map_err(LogError::io("read the length", &last.names.log))?;
-        if length != self.length {
-            if self.length == 0 {
-                // It may have been sealed meanwhile, and an empty segment with an index counts as damaged.
-                remove_file(&*log.io, &last.names.offsets)?;
-                sync_parent(&*log.io, &last.names.log)?;
-            }
-            last.file.set_len(self.length).map_err(LogError::io("truncate", &last.names.log))?;
-            // For the same reason.
-            last.file.sync().map_err(LogError::io("sync", &last.names.log))?;
-            log.dirty = false;
-        } else {
-            log.dirty |= self.dirty;
-        }
+        self.shorten(log)?;
         log.settle_facts(self.facts);
+        Ok(())
+    }
+
+    /// Cuts off what was written to the last segment's files.
+    fn shorten(&self, log: &mut Log) -> Result<(), LogError> {
+        let last = &self.last;
+        let received = if log.facts.keeps_received { Some(last.received()?) } else { None };
+        let length = last.file.len().map_err(LogError::io("read the length", &last.names.log))?;
+        let entries = received.map(Received::stored).transpose()?.unwrap_or(self.received);
+        if (length, entries) == (self.length, self.received) {
+            log.dirty |= self.dirty;
+            return Ok(());
+        }
+        if self.length == 0 {
+            // It may have been sealed meanwhile, and an empty segment with an index counts as damaged.
+            remove_file(&*log.io, &last.names.offsets)?;
+            sync_parent(&*log.io, &last.names.log)?;
+        }
+        last.file.set_len(self.length).map_err(LogError::io("truncate", &last.names.log))?;
+        // A power loss could bring back what was refused, here too.
+        last.file.sync().map_err(LogError::io("sync", &last.names.log))?;
+        received.map_or(Ok(()), |received| received.cut(self.received))?;
+        log.dirty = false;
         Ok(())
     }
 }

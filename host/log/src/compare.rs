@@ -45,10 +45,20 @@ pub(crate) fn compare(log: &Log, head: &[u8], payload: &[u8], base: i64) -> Resu
 pub(crate) fn compare_received(
     log: &Log,
     batch: &[u8],
-    _digest: &[u8; 32],
+    digest: &[u8; 32],
     base: i64,
 ) -> Result<Comparison, LogError> {
-    compare(log, batch, &[], base)
+    if !log.facts.keeps_received {
+        return compare(log, batch, &[], base);
+    }
+    let header = Header::read(batch).map(|header| Header { base_offset: base, ..header });
+    let (segment, stored) = match place(log, header.as_ref())? {
+        Place::Batch(segment, stored) => (segment, stored),
+        Place::Other(comparison) => return Ok(comparison),
+    };
+    let same_end = header.is_some_and(|header| header.last_offset() == Some(stored.last_offset()));
+    let same = same_end && segment.received()?.digest(&stored)? == *digest;
+    Ok(if same { Comparison::Same } else { Comparison::Differs(base) })
 }
 
 fn place<'a>(log: &'a Log, placed: Option<&Header>) -> Result<Place<'a>, LogError> {

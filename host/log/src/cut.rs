@@ -12,6 +12,7 @@ use crate::checked::{remove_file, sync_parent};
 use crate::facts::Facts;
 use crate::log::Log;
 use crate::open::{open_file, remove_segment};
+use crate::received::{self, Received};
 use crate::segment::{self, Index, Names, Segment};
 use crate::walk::{SMALL_WINDOW, Step, Walk};
 use crate::{ApplyError, Io, LogError, scan};
@@ -49,6 +50,10 @@ fn prepare(log: &Log, to: i64) -> Result<u64, LogError> {
     let Some(segment) = log.segments.iter().rev().find(|segment| segment.base < to) else { return Ok(0) };
     let length = segment.length();
     let mut walk = segment.walk(segment.position_near(to)?, length, SMALL_WINDOW);
+    if log.facts.keeps_received && to > log.facts.start {
+        // Damage is told before anything is begun.
+        segment.received()?.first_from(to)?;
+    }
     Ok(find_cut(&mut walk, to)?.unwrap_or(length))
 }
 
@@ -66,14 +71,17 @@ fn show(log: &mut Log, to: i64, position: u64) {
 }
 
 fn finish(log: &mut Log, to: i64, position: u64) -> Result<(), LogError> {
-    cut_files(&*log.io, &log.folder, to, position)?;
+    cut_files(&*log.io, &log.folder, to, position, log.facts.keeps_received)?;
     let mut end = i64::MIN;
     if let Some(last) = log.segments.pop()
         && position > 0
     {
         let (file, length) = open_file(&*log.io, &last.names.log)?;
         let index = Index::Growing(crate::index::Growing::default());
-        let reopened = Segment::new(last.names.clone(), last.base, file, length, index);
+        let kept = log.facts.keeps_received;
+        let received = if kept { Received::open(&*log.io, &last.names.log)? } else { None };
+        let reopened =
+            Segment::new(last.names.clone(), last.base, file, length, index).with_received(received);
         let found = scan::scan(&reopened, length, last.base, i64::MAX, &log.config, false)?;
         if let Some(bad) = found.bad {
             return Err(LogError::corrupt(&last.names.log, found.length, bad.detail));
@@ -97,7 +105,13 @@ fn finish(log: &mut Log, to: i64, position: u64) -> Result<(), LogError> {
 
 /// Cuts the files of a folder: segments and snapshots above go, the segment in which the cut lies is cut at the batch
 /// that begins there or later. `hint` is the position of a batch before it in that segment. Can be done again.
-pub(crate) fn cut_files(io: &dyn Io, folder: &Path, to: i64, hint: u64) -> Result<(), LogError> {
+pub(crate) fn cut_files(
+    io: &dyn Io,
+    folder: &Path,
+    to: i64,
+    hint: u64,
+    keeps_received: bool,
+) -> Result<(), LogError> {
     let bases = segment::list(io, folder)?;
     for base in bases.iter().rev().filter(|base| **base >= to) {
         remove_segment(io, &Names::new(folder, *base))?;
@@ -117,17 +131,25 @@ pub(crate) fn cut_files(io: &dyn Io, folder: &Path, to: i64, hint: u64) -> Resul
             remove_file(io, path)?;
         }
         sync_parent(io, &names.log)?;
-        match position {
-            Some(0) => remove_segment(io, &names)?,
-            Some(position) => {
-                file.set_len(position).map_err(LogError::io("truncate", &names.log))?;
-                file.sync().map_err(LogError::io("sync", &names.log))?;
-            }
-            None => {}
+        if position == Some(0) {
+            remove_segment(io, &names)?;
+            break;
+        }
+        if let Some(position) = position {
+            file.set_len(position).map_err(LogError::io("truncate", &names.log))?;
+            file.sync().map_err(LogError::io("sync", &names.log))?;
+        }
+        if let Some(received) = if keeps_received { Received::open(io, &names.log)? } else { None } {
+            received.cut_to(to)?;
         }
         break;
     }
-    io.sync_folder(folder).map_err(LogError::io("sync the folder", folder))
+    io.sync_folder(folder).map_err(LogError::io("sync the folder", folder))?;
+    if keeps_received {
+        // Only now: batches that a power loss brings back need them.
+        received::remove_others(io, folder, &segment::list(io, folder)?)?;
+    }
+    Ok(())
 }
 
 /// Position of the first batch that begins at `to` or later. A torn tail ends the search: the start's scan judges it.

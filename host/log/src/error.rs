@@ -123,7 +123,7 @@ fn remedy(source: &std::io::Error) -> &'static str {
     let is = |errno: rustix::io::Errno| source.raw_os_error() == Some(errno.raw_os_error());
     if is(rustix::io::Errno::MFILE) {
         "; raise the process's hard limit of open files (LimitNOFILE, ulimit -Hn) and start it again: it needs the \
-         connections it may have, plus 600, plus two for each partition"
+         connections it may have, plus 600, plus two for each partition, three where records may be rewritten"
     } else {
         ""
     }

@@ -12,7 +12,10 @@ use crate::checked::{atomic_replace, read_checked, read_whole, replace_file};
 use crate::{Io, LogError};
 
 const KIND: &str = "partition-facts";
+/// That of facts which say nothing that version 1 does not know.
 const VERSION: u32 = 1;
+/// With the mode `exact-rewrite`: whoever knows version 1 alone would append batches without digests.
+const REWRITE_VERSION: u32 = 2;
 pub(crate) const FILE: &str = "verbatim.facts";
 const EPOCHS_FILE: &str = "leader-epoch-checkpoint";
 const METADATA_FILE: &str = "partition.metadata";
@@ -21,6 +24,8 @@ const METADATA_FILE: &str = "partition.metadata";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) exact: bool,
+    /// Exact, and beside each batch stands the digest of the one that was received.
+    pub(crate) keeps_received: bool,
     pub(crate) start: i64,
     /// The end is at least this, with or without batches.
     pub(crate) end: i64,
@@ -42,9 +47,10 @@ pub(crate) struct Checkpoint {
 }
 
 impl Facts {
-    pub(crate) fn new(exact: bool) -> Self {
+    pub(crate) fn new(exact: bool, keeps_received: bool) -> Self {
         let epochs = Arc::new(EpochHistory::new());
-        Self { exact, start: 0, end: 0, shown_epoch: -1, epochs, cut: None, checkpoint: None }
+        let keeps_received = exact && keeps_received;
+        Self { exact, keeps_received, start: 0, end: 0, shown_epoch: -1, epochs, cut: None, checkpoint: None }
     }
 
     /// Changes the epochs, copying them only if they are shared.
@@ -54,13 +60,14 @@ impl Facts {
 
     /// Replaces the file, durably.
     pub(crate) fn write(&self, io: &dyn Io, folder: &Path) -> Result<(), LogError> {
-        atomic_replace(io, &folder.join(FILE), KIND, VERSION, self.to_text().as_bytes())
+        let version = if self.keeps_received { REWRITE_VERSION } else { VERSION };
+        atomic_replace(io, &folder.join(FILE), KIND, version, self.to_text().as_bytes())
     }
 
     /// Reads the file; `None` if there is none.
     pub(crate) fn read(io: &dyn Io, folder: &Path) -> Result<Option<Self>, LogError> {
         let path = folder.join(FILE);
-        let Some((_, content)) = read_checked(io, &path, KIND, VERSION)? else { return Ok(None) };
+        let Some((_, content)) = read_checked(io, &path, KIND, REWRITE_VERSION)? else { return Ok(None) };
         let text = String::from_utf8_lossy(&content);
         let facts = Self::parse(&text).map_err(|line| {
             LogError::corrupt(&path, 0, format!("expected {} in line=`{}`", line.expected, line.found))
@@ -69,7 +76,11 @@ impl Facts {
     }
 
     fn to_text(&self) -> String {
-        let mode = if self.exact { "exact" } else { "normal" };
+        let mode = match (self.exact, self.keeps_received) {
+            (true, true) => "exact-rewrite",
+            (true, false) => "exact",
+            (false, _) => "normal",
+        };
         let cut = self.cut.map_or_else(|| "none".to_owned(), |cut| cut.to_string());
         let checkpoint = self.checkpoint.map_or_else(
             || "none".to_owned(),
@@ -90,9 +101,10 @@ impl Facts {
 
     fn parse(text: &str) -> Result<Self, Line<'_>> {
         let mut lines = Lines(text.lines());
-        let exact = lines.value("mode", |value| match value {
-            "exact" => Some(true),
-            "normal" => Some(false),
+        let (exact, keeps_received) = lines.value("mode", |value| match value {
+            "exact-rewrite" => Some((true, true)),
+            "exact" => Some((true, false)),
+            "normal" => Some((false, false)),
             _ => None,
         })?;
         let start = lines.value("start", |value| value.parse().ok())?;
@@ -108,7 +120,7 @@ impl Facts {
         let history = EpochHistory::from_entries(entries).filter(|history| history.entries().len() == count);
         let epochs =
             history.ok_or(Line { expected: "rising epoch entries, as many as stated,", found: "epochs" })?;
-        Ok(Self { exact, start, end, shown_epoch, epochs: Arc::new(epochs), cut, checkpoint })
+        Ok(Self { exact, keeps_received, start, end, shown_epoch, epochs: Arc::new(epochs), cut, checkpoint })
     }
 }
 
@@ -197,17 +209,19 @@ mod tests {
 
     #[test]
     fn facts_come_back_from_their_text() {
-        let mut facts = Facts::new(true);
+        assert!(!Facts::new(false, true).keeps_received);
+        let mut facts = Facts::new(true, false);
         facts.epochs_mut().assign(3, 10);
         facts.epochs_mut().assign(7, 5_000_000_000);
         facts.start = 12;
         facts.end = 5_000_000_100;
         facts.shown_epoch = 9;
         assert!(Facts::parse(&facts.to_text()).is_ok_and(|parsed| parsed == facts));
+        facts.keeps_received = true;
         facts.cut = Some(40);
         facts.checkpoint = Some(Checkpoint { end: 40, segment: 0, length: 4567 });
         assert!(Facts::parse(&facts.to_text()).is_ok_and(|parsed| parsed == facts));
-        for damage in ["mode exact", "end 1", "epochs 2", "3 10"] {
+        for damage in ["mode exact-rewrite", "end 1", "epochs 2", "3 10"] {
             let text = facts.to_text().replace(damage, "nonsense");
             assert!(Facts::parse(&text).is_err() == facts.to_text().contains(damage), "{damage}");
         }

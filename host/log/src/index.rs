@@ -323,15 +323,19 @@ fn open_entries(io: &dyn Io, path: &Path, entry_len: usize) -> Result<Option<Ent
     Ok((length % entry_len == 0).then_some((file, length / entry_len)))
 }
 
-fn entry<const N: usize>(file: &dyn File, path: &Path, index: u64) -> Result<[u8; N], LogError> {
+/// The entry of that number in a file of entries of `N` bytes.
+pub(crate) fn entry<const N: usize>(file: &dyn File, path: &Path, index: u64) -> Result<[u8; N], LogError> {
     let position = index.saturating_mul(u64::try_from(N).unwrap_or(u64::MAX));
     let mut bytes = [0; N];
     let filled = read_full(file, &mut bytes, position).map_err(LogError::io("read", path))?;
-    if filled < N { Err(LogError::corrupt(path, position, "an index entry is cut off")) } else { Ok(bytes) }
+    if filled < N { Err(LogError::corrupt(path, position, "an entry is cut off")) } else { Ok(bytes) }
 }
 
 /// How many of `count` entries, which come first, are accepted.
-fn partition_point(count: u64, accept: impl Fn(u64) -> Result<bool, LogError>) -> Result<u64, LogError> {
+pub(crate) fn partition_point(
+    count: u64,
+    accept: impl Fn(u64) -> Result<bool, LogError>,
+) -> Result<u64, LogError> {
     let (mut low, mut high) = (0, count);
     while low < high {
         let middle = low.midpoint(high);

@@ -4,6 +4,10 @@
 //! ([`Log::flush`]); any number of [`LogReader`]s read beside it. Where the folder's bytes mean what, what is durable
 //! when, and how a start recovers is drawn in this folder's README.
 //!
+//! A partition's folder holds its segments (`.log`, `.index`, `.timeindex`, `.txnindex`, `.snapshot`, and `.received` where
+//! digests of received batches are kept), `leader-epoch-checkpoint`, `partition.metadata`, `verbatim.facts` and
+//! `verbatim.source`.
+//!
 //! What may be appended is judged elsewhere: the log takes batches as they are and only refuses what would make its own
 //! files contradict themselves. [`folder`] holds what a whole data folder needs (its lock, its format version, checked
 //! files), [`dump`] lists a partition folder without opening it.
@@ -27,6 +31,7 @@ mod open;
 mod parked;
 mod producers;
 mod reader;
+mod received;
 mod retain;
 mod roll;
 mod scan;

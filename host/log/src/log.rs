@@ -9,6 +9,7 @@ use verbatim_contract::{Comparison, CutPreview, EpochHistory, Position, Producer
 
 use crate::facts::{Checkpoint, Facts, write_epoch_checkpoint};
 use crate::producers::Producers;
+use crate::received::Received;
 use crate::segment::{Names, Segment};
 use crate::source::SourceFile;
 use crate::view::Published;
@@ -227,6 +228,12 @@ impl Log {
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.facts.exact
+    }
+
+    /// The digest of what was received stands beside each batch: the log was made so, and is exact still.
+    #[must_use]
+    pub fn keeps_received(&self) -> bool {
+        self.facts.keeps_received
     }
 
     /// Moves the start to `to`, at most to the end, durably, then deletes whole segments below it.
@@ -448,7 +455,10 @@ impl Log {
     /// Makes the last segment durable; those before it are.
     pub(crate) fn sync_last(&mut self) -> Result<(), LogError> {
         let Some(last) = self.segments.last().filter(|_| self.dirty) else { return Ok(()) };
-        if let Err(error) = last.file.sync().map_err(LogError::io("sync", &last.names.log)) {
+        let synced =
+            if self.facts.keeps_received { last.received().and_then(Received::sync) } else { Ok(()) };
+        let synced = synced.and_then(|()| last.file.sync().map_err(LogError::io("sync", &last.names.log)));
+        if let Err(error) = synced {
             // The system may have dropped what it could not write, and a second try would not notice.
             self.go_offline(&error);
             return Err(error);

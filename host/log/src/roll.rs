@@ -9,7 +9,7 @@ use crate::index::Sealed;
 use crate::log::Log;
 use crate::open::{create_segment, remove_segment};
 use crate::segment::{self, Names};
-use crate::{LogError, snapshot};
+use crate::{LogError, received, snapshot};
 
 impl Log {
     /// Begins a new segment at `base`. The one before is durable first, so that only a last segment is ever torn; one
@@ -28,7 +28,7 @@ impl Log {
         }
         let names = Names::new(&self.folder, base);
         snapshot::write(&*self.io, &names.producers, self.producers.iter())?;
-        self.segments.push(create_segment(&*self.io, &self.folder, base)?);
+        self.segments.push(create_segment(&*self.io, &self.folder, base, self.facts.keeps_received)?);
         self.dirty = false;
         Ok(())
     }
@@ -67,6 +67,9 @@ impl Log {
         let deleted = self.segments.iter().take(dead).try_for_each(|segment| {
             remove_segment(&*self.io, &segment.names)?;
             remove_file(&*self.io, &segment.names.producers)?;
+            if self.facts.keeps_received {
+                received::remove(&*self.io, &segment.names.log)?;
+            }
             gone = gone.saturating_add(1);
             Ok(())
         });
@@ -79,15 +82,19 @@ impl Log {
         while let Some(base) = self.unused.last().copied() {
             // One of that name may be in use again by now.
             if !self.segments.iter().any(|segment| segment.base == base) {
-                remove_segment(&*self.io, &Names::new(&self.folder, base))?;
+                let names = Names::new(&self.folder, base);
+                remove_segment(&*self.io, &names)?;
+                if self.facts.keeps_received {
+                    received::remove(&*self.io, &names.log)?;
+                }
             }
             self.unused.pop();
         }
         Ok(())
     }
 
-    /// Removes what a crash left: indexes without a segment, and snapshots that no cut can need, which are all but those
-    /// of segments and the last one at or before the start.
+    /// Removes what a crash left: indexes and digests without a segment, digests that are not kept any more, and snapshots
+    /// that no cut can need, which are all but those of segments and the last one at or before the start.
     pub(crate) fn remove_strays(&self) -> Result<(), LogError> {
         let names = self.io.list(&self.folder).map_err(LogError::io("list", &self.folder))?;
         let is_stray =
@@ -99,6 +106,10 @@ impl Log {
                     .into_iter()
                     .try_for_each(|path| remove_file(&*self.io, path))?;
             }
+        }
+        let digests = segment::offsets(&names, ".received").into_iter();
+        for offset in digests.filter(|offset| is_stray(offset) || !self.facts.keeps_received) {
+            received::remove(&*self.io, &Names::new(&self.folder, offset).log)?;
         }
         let snapshots = segment::offsets(&names, ".snapshot");
         let before_start = snapshots.iter().copied().filter(|offset| *offset <= self.facts.start).max();

@@ -12,7 +12,7 @@ use crate::producers::Producers;
 use crate::segment::{self, Names, Segment};
 use crate::view::floor;
 use crate::walk::{LARGE_WINDOW, SMALL_WINDOW, Step, Stored, Walk};
-use crate::{Config, Io, LogError, snapshot};
+use crate::{Config, File, Io, LogError, snapshot};
 
 /// Lost writes read as zeros up to a multiple of this.
 const SECTOR: u64 = 512;
@@ -93,19 +93,26 @@ fn judge(walk: &mut Walk<'_>, stored: &Stored, end: i64, checked: bool) -> Resul
 
 /// Whether a crash explains the bad place: nothing whole follows it, or writes in it were lost, which reads as zeros.
 pub(crate) fn is_torn(segment: &Segment, scan: &Scan, bad: &Bad, limit: u64) -> Result<bool, LogError> {
-    let until = bad.until.div_ceil(SECTOR).saturating_mul(SECTOR).min(limit);
-    Ok(has_lost_sector(segment, scan.length, until)? || !valid_follows(segment, scan, limit)?)
+    let (file, path) = (&*segment.file, &segment.names.log);
+    Ok(reads_as_lost(file, path, scan.length, bad.until, limit)? || !valid_follows(segment, scan, limit)?)
 }
 
-/// Whether a part of a sector in `from..until` is all zeros.
-fn has_lost_sector(segment: &Segment, from: u64, until: u64) -> Result<bool, LogError> {
+/// Whether what lies in `from..until` of a file of `limit` bytes is all zeros in one of its sectors, up to the sector's end.
+pub(crate) fn reads_as_lost(
+    file: &dyn File,
+    path: &Path,
+    from: u64,
+    until: u64,
+    limit: u64,
+) -> Result<bool, LogError> {
+    let until = until.div_ceil(SECTOR).saturating_mul(SECTOR).min(limit);
     let mut sector = [0; 512];
     let mut at = from;
     while at < until {
         let next = (at / SECTOR).saturating_add(1).saturating_mul(SECTOR).min(until);
         let wanted = usize::try_from(next.saturating_sub(at)).unwrap_or(0);
         let part = sector.get_mut(..wanted).unwrap_or_default();
-        let filled = read_full(&*segment.file, part, at).map_err(LogError::io("read", &segment.names.log))?;
+        let filled = read_full(file, part, at).map_err(LogError::io("read", path))?;
         let zeros = part.iter().take(filled).all(|byte| *byte == 0);
         if zeros {
             return Ok(true);

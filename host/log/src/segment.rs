@@ -9,6 +9,7 @@ use verbatim_batch::HEADER_LEN;
 use crate::checked::remove_file;
 use crate::index::{Growing, Sealed, TimeEntry, relative};
 use crate::parked::Parked;
+use crate::received::{self, Received};
 use crate::walk::{SMALL_WINDOW, Step, Stored, Walk};
 use crate::{AbortedTransaction, File, Io, LogError};
 
@@ -30,6 +31,8 @@ pub(crate) struct Segment {
     length: AtomicU64,
     index: RwLock<Index>,
     aborted: RwLock<Vec<AbortedTransaction>>,
+    /// Digests of received batches, on a log that keeps them; a segment that lies below the start may have lost them.
+    received: Option<Received>,
 }
 
 pub(crate) enum Index {
@@ -53,13 +56,31 @@ impl Names {
 impl Segment {
     pub(crate) fn new(names: Names, base: i64, file: Arc<dyn File>, length: u64, index: Index) -> Self {
         let (length, index) = (AtomicU64::new(length), RwLock::new(index));
-        Self { base, names, file, length, index, aborted: RwLock::new(Vec::new()) }
+        Self { base, names, file, length, index, aborted: RwLock::new(Vec::new()), received: None }
+    }
+
+    pub(crate) fn with_received(self, received: Option<Received>) -> Self {
+        Self { received, ..self }
+    }
+
+    /// The digests of received batches; asked for on a log that keeps them, where they are needed.
+    pub(crate) fn received(&self) -> Result<&Received, LogError> {
+        let missing = || {
+            LogError::corrupt(
+                &received::path(&self.names.log),
+                0,
+                "the digests of received batches are missing",
+            )
+        };
+        self.received.as_ref().ok_or_else(missing)
     }
 
     /// The same segment, to which nothing is added any more.
     pub(crate) fn sealed(&self, io: &Arc<dyn Io>, index: Sealed) -> Self {
         let file = Parked::park(io, &self.names.log);
-        let sealed = Self::new(self.names.clone(), self.base, file, self.length(), Index::Sealed(index));
+        let received = self.received.as_ref().map(|received| received.parked(io));
+        let sealed = Self::new(self.names.clone(), self.base, file, self.length(), Index::Sealed(index))
+            .with_received(received);
         sealed.aborted_mut().clone_from(&self.aborted());
         sealed
     }

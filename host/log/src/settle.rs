@@ -9,6 +9,7 @@ impl Log {
     /// normal one cuts them at its end and begins the next.
     pub(crate) fn settle(&mut self, exact: bool) -> Result<(), LogError> {
         let mut facts = Facts { cut: None, checkpoint: None, exact, ..self.facts.clone() };
+        facts.keeps_received &= exact;
         if exact {
             facts.epochs_mut().truncate(self.end.saturating_add(1));
         } else {

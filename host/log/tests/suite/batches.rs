@@ -3,6 +3,8 @@
 use verbatim_batch::{BatchBuilder, ControlType, HEADER_LEN, Header, NewRecord, place};
 use verbatim_log::Placed;
 
+use crate::rng::Rng;
+
 /// A plain batch of `count` records.
 pub(crate) fn plain(base: i64, epoch: i32, count: i32) -> Vec<u8> {
     plain_at(base, epoch, count, 1_000 + base.min(1 << 40))
@@ -56,8 +58,22 @@ pub(crate) fn marker_at(base: i64, epoch: i32, producer: (i64, i16), abort: bool
 
 /// The two parts in which the log takes a batch.
 pub(crate) fn placed(batch: &[u8]) -> Placed<'_> {
+    placed_for(batch, 0)
+}
+
+/// The same, stored in place of one of several batches that may have been received.
+pub(crate) fn placed_for(batch: &[u8], original: u64) -> Placed<'_> {
     let (head, payload) = batch.split_at(HEADER_LEN);
-    Placed { head, payload, received: None }
+    Placed { head, payload, received: Some(digest(batch, original)) }
+}
+
+/// Stands for the SHA-256 of what was received in place of a batch.
+pub(crate) fn digest(batch: &[u8], original: u64) -> [u8; 32] {
+    let seed = u64::from(verbatim_batch::crc32c(batch)) << 32 | original;
+    let mut numbers = Rng::new(seed);
+    let mut digest = [0; 32];
+    digest.chunks_mut(8).for_each(|part| part.copy_from_slice(&numbers.next().to_be_bytes()));
+    digest
 }
 
 pub(crate) fn header(batch: &[u8]) -> Header {

@@ -345,9 +345,9 @@ fn facts_of_another_version_topic_or_checksum_are_refused() {
     ));
     let path = Path::new(FOLDER).join("verbatim.facts");
     let text = String::from_utf8(disk.bytes(&path)).unwrap();
-    disk.set_bytes(&path, text.replace("version=1", "version=2").into_bytes());
+    disk.set_bytes(&path, text.replace("version=1", "version=3").into_bytes());
     let newer = try_open(&disk, &exact()).unwrap_err();
-    assert!(matches!(newer, LogError::Newer { version: 2, newest: 1, .. }), "{newer}");
+    assert!(matches!(newer, LogError::Newer { version: 3, newest: 2, .. }), "{newer}");
     disk.set_bytes(&path, text.replace("start 0", "start 1").into_bytes());
     assert!(matches!(try_open(&disk, &exact()), Err(LogError::Corrupt { .. })));
     disk.remove(&path).unwrap();

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use verbatim_batch::{Codec, ControlKey, ControlType, HEADER_LEN, Records};
-use verbatim_contract::{EpochEntry, EpochHistory, ProducerBatch, ProducerState};
-use verbatim_log::{AbortedTransaction, Log, SourcePosition, TimestampHit};
+use verbatim_contract::{Comparison, EpochEntry, EpochHistory, ProducerBatch, ProducerState};
+use verbatim_log::{AbortedTransaction, Log, Placed, SourcePosition, TimestampHit};
 
-use crate::batches::{header, next};
+use crate::batches::{digest, header, next, placed_for};
 
 /// A commit that owns its parts.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ pub(crate) struct Request {
     pub(crate) end: Option<i64>,
     pub(crate) start: Option<i64>,
     pub(crate) source: Option<SourcePosition>,
+    /// Which of several batches that may have been received the batches are stored for.
+    pub(crate) original: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub(crate) struct Model {
     pub(crate) epochs: EpochHistory,
     /// All batches that were not cut, those below the start included.
     pub(crate) batches: Vec<Vec<u8>>,
+    /// The digest of what was received for each of them.
+    pub(crate) digests: Vec<[u8; 32]>,
 }
 
 /// Producers, aborted transactions and undecided ones, (first offset, marker's offset or none), by replay.
@@ -40,6 +44,12 @@ pub(crate) struct Replay {
     pub(crate) transactions: Vec<(i64, Option<i64>)>,
 }
 
+impl Request {
+    pub(crate) fn placed(&self) -> Vec<Placed<'_>> {
+        self.batches.iter().map(|batch| placed_for(batch, self.original)).collect()
+    }
+}
+
 impl Model {
     pub(crate) fn new(exact: bool) -> Self {
         let mut epochs = EpochHistory::new();
@@ -47,7 +57,8 @@ impl Model {
             epochs.assign(0, 0);
         }
         let shown_epoch = if exact { -1 } else { 0 };
-        Self { exact, start: 0, end: 0, high_watermark: 0, shown_epoch, epochs, batches: Vec::new() }
+        let (batches, digests) = (Vec::new(), Vec::new());
+        Self { exact, start: 0, end: 0, high_watermark: 0, shown_epoch, epochs, batches, digests }
     }
 
     /// The states that a request goes through: after the cut, after each batch, at last.
@@ -56,6 +67,7 @@ impl Model {
         let mut steps = Vec::new();
         if let Some(to) = request.cut {
             now.batches.retain(|batch| next(batch) <= to);
+            now.digests.truncate(now.batches.len());
             now.epochs.truncate(to);
             now.end = to;
             now.high_watermark = to;
@@ -80,6 +92,7 @@ impl Model {
             now.shown_epoch = now.shown_epoch.max(header.leader_epoch);
             now.end = next(batch);
             now.batches.push(batch.clone());
+            now.digests.push(digest(batch, request.original));
             steps.push(now.clone());
         }
         now.end = now.end.max(request.end.unwrap_or(now.end));
@@ -124,6 +137,7 @@ impl Model {
         assert_eq!(log.epochs().entries(), self.epochs.entries(), "epochs, {hint}");
         assert_eq!(position.last_entry, self.epochs.last(), "last entry, {hint}");
         assert!(read_all(log) == self.readable(), "bytes, {hint}");
+        assert!(self.has_digests(log, hint), "digests, {hint}");
         self.check_producers(log, hint);
         self.check_times(log, hint);
         assert_eq!(position.stable_offset, self.stable_offset(), "stable offset, {hint}");
@@ -134,6 +148,23 @@ impl Model {
             "{hint}"
         );
         assert_eq!(view.stable_offset, position.stable_offset, "view, {hint}");
+    }
+
+    /// Whether the log, if it keeps digests, has that of each batch that can be read, and takes none for another.
+    pub(crate) fn has_digests(&self, log: &Log, hint: &str) -> bool {
+        let batches = self.batches.iter().zip(&self.digests).filter(|(batch, _)| next(batch) > self.start);
+        !log.keeps_received()
+            || batches.into_iter().all(|(batch, digest)| {
+                let base = header(batch).base_offset;
+                let compare = |digest| {
+                    let compared = log.compare_received(batch, digest, base);
+                    compared.unwrap_or_else(|error| panic!("{error}, {hint}"))
+                };
+                let mut other = *digest;
+                other[(base % 32) as usize] ^= 1;
+                assert_eq!(compare(&other), Comparison::Differs(base), "{hint}");
+                compare(digest) == Comparison::Same
+            })
     }
 
     /// Records below the start do not count, also where their batch reaches across it.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use verbatim_contract::EpochEntry;
 use verbatim_log::{ApplyError, Commit, Config, Flush, Log, SourcePosition};
 
-use crate::batches::{header, marker_at, next, placed, plain, plain_at, produced_at};
+use crate::batches::{header, marker_at, next, plain, plain_at, produced_at};
 use crate::disk::{Disk, Fault, Loss};
 use crate::layout::Layout;
 use crate::model::{Model, Request, read_all};
@@ -16,6 +16,14 @@ use crate::rng::{Rng, seeds};
 
 const STEPS: u64 = 80;
 const FAR: i64 = 3_000_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Normal,
+    Exact,
+    /// Exact, and keeps digests of what was received.
+    Rewriting,
+}
 
 struct World {
     disk: Disk,
@@ -39,36 +47,45 @@ struct World {
 #[test]
 fn exact_logs_survive_failures_and_crashes() {
     for seed in seeds(120) {
-        World::new(seed, true).run();
+        World::new(seed, Kind::Exact).run();
+    }
+}
+
+#[test]
+fn logs_with_digests_survive_failures_and_crashes() {
+    for seed in seeds(120) {
+        World::new(seed, Kind::Rewriting).run();
     }
 }
 
 #[test]
 fn normal_logs_survive_failures_and_crashes() {
     for seed in seeds(80) {
-        World::new(seed, false).run();
+        World::new(seed, Kind::Normal).run();
     }
 }
 
 #[test]
 fn one_seed_repeats_a_run() {
-    let run = |exact| {
-        let mut world = World::new(77, exact);
+    let run = |kind| {
+        let mut world = World::new(77, kind);
         world.run();
         (world.model.end, world.model.readable(), world.disk.operations())
     };
-    assert!(run(true) == run(true));
-    assert!(run(false) == run(false));
+    for kind in [Kind::Normal, Kind::Exact, Kind::Rewriting] {
+        assert!(run(kind) == run(kind));
+    }
 }
 
 impl World {
-    fn new(seed: u64, exact: bool) -> Self {
-        println!("VERBATIM_SEED={seed} exact={exact}");
+    fn new(seed: u64, kind: Kind) -> Self {
+        println!("VERBATIM_SEED={seed} {kind:?}");
+        let (exact, keeps_received) = (kind != Kind::Normal, kind == Kind::Rewriting);
         let mut rng = Rng::new(seed);
         let (disk, folder) = (Disk::new(seed), PathBuf::from("/data/topic-0"));
         let config = Config {
             exact,
-            keeps_received: false,
+            keeps_received,
             topic_id: (1, 2),
             segment_bytes: 300 + rng.below(1500) as u32,
             segment_ms: 1 + rng.below(2_000) as i64,
@@ -118,7 +135,7 @@ impl World {
         let request = self.request();
         self.hint = format!("{}, {}", self.hint, describe(&request));
         let steps = self.model.steps(&request);
-        let batches: Vec<_> = request.batches.iter().map(|batch| placed(batch)).collect();
+        let batches = request.placed();
         let commit = Commit {
             cut: request.cut,
             entries: &request.entries,
@@ -256,7 +273,9 @@ impl World {
         let position = log.position();
         let bytes = read_all(&log);
         let fits = |state: &&Model| {
-            (state.start, state.end) == (position.start, position.end) && state.readable() == bytes
+            (state.start, state.end) == (position.start, position.end)
+                && state.readable() == bytes
+                && state.has_digests(&log, &self.hint)
         };
         let found = self.chain.iter().rposition(|state| fits(&state));
         let states: Vec<_> = self.chain.iter().map(|state| (state.start, state.end)).collect();
@@ -298,7 +317,7 @@ impl World {
     }
 
     fn request(&mut self) -> Request {
-        let mut request = Request::default();
+        let mut request = Request { original: self.rng.below(3), ..Request::default() };
         let mut model = self.model.clone();
         if self.config.exact {
             if self.rng.one_in(8) {

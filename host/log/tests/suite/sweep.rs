@@ -14,7 +14,7 @@ fn config() -> Config {
 }
 
 fn apply(log: &mut Log, request: &Request) -> Result<(), ApplyError> {
-    let batches: Vec<_> = request.batches.iter().map(|batch| crate::batches::placed(batch)).collect();
+    let batches = request.placed();
     let (cut, end, start, source) = (request.cut, request.end, request.start, request.source);
     let entries = &request.entries[..];
     let commit =
@@ -28,9 +28,16 @@ fn applied(model: &Model, request: &Request) -> Model {
 
 /// Applies `before`, then `failing` with a fault at each of its operations, then `after`; how many operations there were.
 fn sweep(before: &[Request], failing: &Request, after: &Request, fault: Fault) -> u64 {
+    let plain = sweep_with(&config(), before, failing, after, fault);
+    let rewriting = sweep_with(&Config { keeps_received: true, ..config() }, before, failing, after, fault);
+    assert!(rewriting > plain, "digests take operations of their own");
+    plain
+}
+
+fn sweep_with(config: &Config, before: &[Request], failing: &Request, after: &Request, fault: Fault) -> u64 {
     for operation in 0.. {
         let disk = Disk::default();
-        let mut log = create(&disk, &config());
+        let mut log = create(&disk, config);
         let mut model = Model::new(true);
         for request in before {
             apply(&mut log, request).unwrap();
@@ -47,12 +54,12 @@ fn sweep(before: &[Request], failing: &Request, after: &Request, fault: Fault) -
         let mut states = vec![model.clone()];
         states.extend(model.steps(failing));
         match result {
-            _ if fault == Fault::Stop && !done => log = restart(&disk, &states, &mut model, &hint),
+            _ if fault == Fault::Stop && !done => log = restart((&disk, config), &states, &mut model, &hint),
             Ok(()) => model = states.pop().unwrap(),
             Err(ApplyError::Failed { cut, .. }) => model = states.swap_remove(usize::from(cut.is_some())),
             Err(ApplyError::Offline { .. }) => {
                 assert!(apply(&mut log, after).is_err() && log.offline().is_some(), "{hint}");
-                log = restart(&disk, &states, &mut model, &hint);
+                log = restart((&disk, config), &states, &mut model, &hint);
             }
             Err(error) => panic!("{error}, {hint}"),
         }
@@ -66,7 +73,7 @@ fn sweep(before: &[Request], failing: &Request, after: &Request, fault: Fault) -
         model.high_watermark = model.end;
         model.check(&log, &hint);
         drop(log);
-        let (log, _) = try_open(&disk, &config()).unwrap();
+        let (log, _) = try_open(&disk, config).unwrap();
         model.check(&log, &hint);
         if done {
             return operation;
@@ -76,11 +83,13 @@ fn sweep(before: &[Request], failing: &Request, after: &Request, fault: Fault) -
 }
 
 /// Opens the log again, which is in one of the states.
-fn restart(disk: &Disk, states: &[Model], model: &mut Model, hint: &str) -> Log {
-    let (log, recovery) = try_open(disk, &config()).unwrap();
+fn restart((disk, config): (&Disk, &Config), states: &[Model], model: &mut Model, hint: &str) -> Log {
+    let (log, recovery) = try_open(disk, config).unwrap();
     assert!(!recovery.clean);
     let position = log.position();
-    let fits = |state: &&Model| (state.start, state.end) == (position.start, position.end);
+    let fits = |state: &&Model| {
+        (state.start, state.end) == (position.start, position.end) && state.has_digests(&log, hint)
+    };
     *model = states.iter().find(fits).expect(hint).clone();
     (model.epochs, model.shown_epoch) = (log.epochs().clone(), position.shown_epoch);
     model.high_watermark = model.end;
@@ -103,6 +112,7 @@ fn a_request_with_everything_is_undone_wherever_it_fails() {
         end: Some(5_000_000_020),
         start: Some(20),
         source: None,
+        original: 1,
     };
     let after = Request { cut: Some(15), batches: vec![plain(5_000_000_020, 9, 3)], ..Request::default() };
     let appending = Request { cut: None, ..after.clone() };

@@ -76,8 +76,21 @@ impl World {
         for name in &names {
             let is_index =
                 [".index", ".timeindex", ".txnindex"].iter().any(|extension| name.ends_with(extension));
-            let is_stray = is_index && !names.contains(&format!("{}.log", &name[..20]));
+            let is_stray =
+                (is_index || name.ends_with(".received")) && !names.contains(&format!("{}.log", &name[..20]));
             assert!(!is_stray, "stray {name}, {}", self.hint);
+            if name.ends_with(".log") {
+                self.check_received(&name[..20]);
+            }
         }
+    }
+
+    /// Beside each segment there are as many digests as batches, or none where they are not kept.
+    fn check_received(&self, base: &str) {
+        let digests = self.folder.join(format!("{base}.received"));
+        let bytes = self.disk.bytes(&self.folder.join(format!("{base}.log")));
+        let kept = self.disk.files().contains(&digests).then(|| self.disk.bytes(&digests).len());
+        let expected = self.config.keeps_received.then(|| 48 * verbatim_batch::frames(&bytes).count());
+        assert_eq!(kept, expected, "{}, {}", digests.display(), self.hint);
     }
 }
