@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use verbatim_contract::{Comparison, CutPreview, EpochHistory, Position, ProducerState};
 
-use crate::facts::{Checkpoint, Facts, write_epoch_checkpoint};
+use crate::facts::{Checkpoint, Facts};
 use crate::producers::Producers;
 use crate::received::Received;
 use crate::segment::{Names, Segment};
@@ -40,7 +40,7 @@ pub struct Log {
     pub(crate) config: Config,
     pub(crate) facts: Facts,
     /// The facts' file says something else than `facts`: nothing may be written before it does not.
-    owed: bool,
+    pub(crate) owed: bool,
     pub(crate) source: SourceFile,
     /// In offset order, never empty; the last one grows.
     pub(crate) segments: Vec<Arc<Segment>>,
@@ -401,55 +401,6 @@ impl Log {
             Some(*largest)
         });
         self.largest = running.collect();
-    }
-
-    /// Replaces the durable facts. A failure is undone on the disk too, or takes the partition offline.
-    pub(crate) fn persist(&mut self, facts: Facts) -> Result<(), LogError> {
-        if facts == self.facts {
-            return Ok(());
-        }
-        if let Err(error) = facts.write(&*self.io, &self.folder) {
-            // The rename may have happened, and then only writing the old ones again makes sure of what is stored.
-            let replaced =
-                !Facts::read(&*self.io, &self.folder).is_ok_and(|read| read.as_ref() == Some(&self.facts));
-            if replaced && self.facts.write(&*self.io, &self.folder).is_err() {
-                self.go_offline(&error);
-            }
-            return Err(error);
-        }
-        let epochs_changed = self.facts.epochs != facts.epochs;
-        self.facts = facts;
-        if epochs_changed {
-            self.export_epochs();
-        }
-        Ok(())
-    }
-
-    /// Goes back to facts, or on to some that finish what was begun. If their file cannot be replaced now, as on a full
-    /// disk, that is owed; a start that finds the file as it is does no harm as long as nothing else is written.
-    pub(crate) fn settle_facts(&mut self, facts: Facts) {
-        self.owed |= facts != self.facts;
-        self.facts = facts;
-        if let Err(error) = self.pay() {
-            tracing::error!(folder = %self.folder.display(), %error, "the partition takes nothing until its facts can be written");
-        }
-    }
-
-    /// Replaces the file of the facts if that is owed.
-    pub(crate) fn pay(&mut self) -> Result<(), LogError> {
-        if self.owed {
-            self.facts.write(&*self.io, &self.folder)?;
-            self.owed = false;
-            self.export_epochs();
-        }
-        Ok(())
-    }
-
-    /// Writes Kafka's epoch checkpoint; nothing of ours depends on it.
-    pub(crate) fn export_epochs(&self) {
-        if let Err(error) = write_epoch_checkpoint(&*self.io, &self.folder, &self.facts.epochs) {
-            tracing::warn!(%error, "the epoch checkpoint for other tools could not be written");
-        }
     }
 
     /// Makes the last segment durable; those before it are.
