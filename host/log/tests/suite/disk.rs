@@ -1,3 +1,3 @@
 //! The disk of these tests.
 
-pub(crate) use verbatim_test_disk::{Fault, Loss, SimDisk as Disk};
+pub(crate) use verbatim_test_disk::{Fault, Kind, Loss, SimDisk as Disk};

@@ -18,5 +18,6 @@ mod layout;
 mod model;
 mod random;
 mod readers;
+mod received;
 mod rng;
 mod sweep;
