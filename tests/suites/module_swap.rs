@@ -208,7 +208,7 @@ impl Files {
 
 /// The same for a contract that no host speaks: only the names of versions are changed.
 fn other_contract(module: &[u8]) -> Vec<u8> {
-    let (from, to) = (&b"@0.1.0"[..], &b"@7.1.0"[..]);
+    let (from, to) = (&b"@1.0.0"[..], &b"@7.1.0"[..]);
     let mut module = module.to_vec();
     for at in 0..module.len().saturating_sub(from.len()) {
         if let Some(found) = module.get_mut(at..at + from.len()).filter(|found| *found == from) {

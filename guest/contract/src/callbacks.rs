@@ -22,9 +22,10 @@ pub struct Placement {
 pub enum Comparison {
     /// Nothing is stored in the batch's offset range.
     Absent,
-    /// The same bytes are stored there.
+    /// The same bytes are stored there, or were received there where records are rewritten.
     Same,
-    /// A batch with that base offset is stored, with other bytes; the offset of the first difference.
+    /// A batch with that base offset is stored with other bytes, or was received with other ones; the offset of the first
+    /// difference. Of bytes that are gone by a rewriting only the batch is known: its base offset then.
     Differs(i64),
     /// The range touches stored batches that begin elsewhere; the first offset in dispute.
     Overlaps(i64),

@@ -20,10 +20,10 @@ pub mod with_membership {
             package verbatim:kit;
 
             world membership {
-                export verbatim:produce/membership@0.1.0;
+                export verbatim:produce/membership@1.0.0;
             }
         ",
-        with: { "verbatim:produce/types@0.1.0": crate::component::bindings::verbatim::produce::types },
+        with: { "verbatim:produce/types@1.0.0": crate::component::bindings::verbatim::produce::types },
         generate_all,
         pub_export_macro: true,
         export_macro_name: "export_membership",

@@ -38,13 +38,15 @@ pub enum LoadError {
         found: String,
     },
     /// The module wants something that this host does not offer.
-    #[error("the module imports what this host does not offer: {symbol}")]
+    #[error(
+        "the module imports what verbatim:produce@{CONTRACT_VERSION}, which this host has, does not offer: {symbol}"
+    )]
     UnknownImport {
         /// The import.
         symbol: String,
     },
     /// The module lacks something that the contract asks for, or has it with another type.
-    #[error("the module does not export what the contract asks for: {symbol}")]
+    #[error("the module does not export what verbatim:produce@{CONTRACT_VERSION} asks for: {symbol}")]
     MissingExport {
         /// The export.
         symbol: String,

@@ -14,7 +14,7 @@ use super::{Engine, Instance, Limits, LoadError, instance};
 use crate::{Digest, Failure, Memory, Partition};
 
 /// The version of the contract (the package `verbatim:produce` in `wit/`) that this host speaks.
-pub const CONTRACT_VERSION: &str = "0.1.0";
+pub const CONTRACT_VERSION: &str = "1.0.0";
 
 /// The longest module file that is looked at, in bytes.
 pub const MAX_MODULE_LEN: usize = 64 << 20;

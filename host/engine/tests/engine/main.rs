@@ -13,6 +13,7 @@ mod contract_check;
 mod equal;
 mod hostile;
 mod invariants;
+mod kept;
 mod memory;
 mod rewinds;
 mod rollback;

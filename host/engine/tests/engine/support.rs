@@ -35,6 +35,21 @@ pub(crate) fn relabelled(module: &[u8], label: u8) -> Module {
     Module::load(&engine(), &file).unwrap()
 }
 
+/// A module's file with one text in the place of another that is as long.
+pub(crate) fn replaced(module: &[u8], from: &str, to: &str) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = module.to_vec();
+    let mut count = 0;
+    for at in 0..bytes.len() - from.len() {
+        if &bytes[at..at + from.len()] == from.as_bytes() {
+            bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+            count += 1;
+        }
+    }
+    assert!(count > 0, "{from} is in the module");
+    bytes
+}
+
 pub(crate) fn policy(exact: bool) -> Policy {
     Policy {
         exact,

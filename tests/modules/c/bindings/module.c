@@ -3,45 +3,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Imported Functions from `verbatim:produce/config@0.1.0`
+// Imported Functions from `verbatim:produce/config@1.0.0`
 
-__attribute__((__import_module__("verbatim:produce/config@0.1.0"), __import_name__("get")))
+__attribute__((__import_module__("verbatim:produce/config@1.0.0"), __import_name__("get")))
 extern void __wasm_import_verbatim_produce_config_get(uint8_t *, size_t, uint8_t *);
 
-// Imported Functions from `verbatim:produce/log@0.1.0`
+// Imported Functions from `verbatim:produce/log@1.0.0`
 
-__attribute__((__import_module__("verbatim:produce/log@0.1.0"), __import_name__("append")))
+__attribute__((__import_module__("verbatim:produce/log@1.0.0"), __import_name__("append")))
 extern void __wasm_import_verbatim_produce_log_append(int32_t, int64_t, int32_t, int32_t, int64_t);
 
-__attribute__((__import_module__("verbatim:produce/log@0.1.0"), __import_name__("duplicate")))
+__attribute__((__import_module__("verbatim:produce/log@1.0.0"), __import_name__("duplicate")))
 extern void __wasm_import_verbatim_produce_log_duplicate(int32_t, int64_t);
 
-__attribute__((__import_module__("verbatim:produce/log@0.1.0"), __import_name__("rewrite")))
+__attribute__((__import_module__("verbatim:produce/log@1.0.0"), __import_name__("rewrite")))
 extern void __wasm_import_verbatim_produce_log_rewrite(int32_t, int64_t, int32_t, int32_t, int64_t, uint8_t *, size_t);
 
-__attribute__((__import_module__("verbatim:produce/log@0.1.0"), __import_name__("compare")))
+__attribute__((__import_module__("verbatim:produce/log@1.0.0"), __import_name__("compare")))
 extern void __wasm_import_verbatim_produce_log_compare(int32_t, int64_t, uint8_t *);
 
-__attribute__((__import_module__("verbatim:produce/log@0.1.0"), __import_name__("cut")))
+__attribute__((__import_module__("verbatim:produce/log@1.0.0"), __import_name__("cut")))
 extern void __wasm_import_verbatim_produce_log_cut(int64_t, uint8_t *);
 
-__attribute__((__import_module__("verbatim:produce/log@0.1.0"), __import_name__("producer")))
+__attribute__((__import_module__("verbatim:produce/log@1.0.0"), __import_name__("producer")))
 extern void __wasm_import_verbatim_produce_log_producer(int64_t, uint8_t *);
 
-__attribute__((__import_module__("verbatim:produce/log@0.1.0"), __import_name__("replicas")))
+__attribute__((__import_module__("verbatim:produce/log@1.0.0"), __import_name__("replicas")))
 extern void __wasm_import_verbatim_produce_log_replicas(uint8_t *);
 
-__attribute__((__import_module__("verbatim:produce/log@0.1.0"), __import_name__("records")))
+__attribute__((__import_module__("verbatim:produce/log@1.0.0"), __import_name__("records")))
 extern void __wasm_import_verbatim_produce_log_records(int32_t, int32_t, uint8_t *);
 
-// Imported Functions from `verbatim:produce/trace@0.1.0`
+// Imported Functions from `verbatim:produce/trace@1.0.0`
 
-__attribute__((__import_module__("verbatim:produce/trace@0.1.0"), __import_name__("line")))
+__attribute__((__import_module__("verbatim:produce/trace@1.0.0"), __import_name__("line")))
 extern void __wasm_import_verbatim_produce_trace_line(uint8_t *, size_t);
 
-// Exported Functions from `verbatim:produce/produce-path@0.1.0`
+// Exported Functions from `verbatim:produce/produce-path@1.0.0`
 
-__attribute__((__weak__, __export_name__("cabi_post_verbatim:produce/produce-path@0.1.0#produce")))
+__attribute__((__weak__, __export_name__("cabi_post_verbatim:produce/produce-path@1.0.0#produce")))
 void __wasm_export_exports_verbatim_produce_produce_path_produce_post_return(uint8_t * arg0) {
   switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + 0))) {
     case 0: {
@@ -56,7 +56,7 @@ void __wasm_export_exports_verbatim_produce_produce_path_produce_post_return(uin
   }
 }
 
-__attribute__((__weak__, __export_name__("cabi_post_verbatim:produce/produce-path@0.1.0#describe")))
+__attribute__((__weak__, __export_name__("cabi_post_verbatim:produce/produce-path@1.0.0#describe")))
 void __wasm_export_exports_verbatim_produce_produce_path_describe_post_return(uint8_t * arg0) {
   if ((*((size_t*) (arg0 + sizeof(void*)))) > 0) {
     free(*((uint8_t **) (arg0 + 0)));
@@ -468,7 +468,7 @@ void verbatim_produce_trace_line(module_string_t *text) {
   __wasm_import_verbatim_produce_trace_line((uint8_t *) (*text).ptr, (*text).len);
 }
 
-__attribute__((__export_name__("verbatim:produce/produce-path@0.1.0#produce")))
+__attribute__((__export_name__("verbatim:produce/produce-path@1.0.0#produce")))
 uint8_t * __wasm_export_exports_verbatim_produce_produce_path_produce(uint8_t * arg) {
   verbatim_produce_types_option_epoch_entry_t option;
   switch ((int32_t) *((uint8_t*) (arg + 104))) {
@@ -753,7 +753,7 @@ uint8_t * __wasm_export_exports_verbatim_produce_produce_path_produce(uint8_t * 
   return ptr;
 }
 
-__attribute__((__export_name__("verbatim:produce/produce-path@0.1.0#describe")))
+__attribute__((__export_name__("verbatim:produce/produce-path@1.0.0#describe")))
 uint8_t * __wasm_export_exports_verbatim_produce_produce_path_describe(void) {
   exports_verbatim_produce_produce_path_description_t ret;
   exports_verbatim_produce_produce_path_describe(&ret);

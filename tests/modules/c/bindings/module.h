@@ -33,13 +33,13 @@ typedef struct verbatim_produce_types_policy_t {
   bool   compacted;
   // `message.timestamp.type` is `LogAppendTime`.
   bool   log_append_time;
-  // `max.message.bytes`.
+  // `max.message.bytes`, bytes.
   uint32_t   max_message_bytes;
-  // `segment.bytes`.
+  // `segment.bytes`, bytes.
   uint32_t   segment_bytes;
-  // `message.timestamp.before.max.ms`.
+  // `message.timestamp.before.max.ms`, milliseconds.
   int64_t   before_max_ms;
-  // `message.timestamp.after.max.ms`.
+  // `message.timestamp.after.max.ms`, milliseconds.
   int64_t   after_max_ms;
   // `min.insync.replicas`.
   uint32_t   min_insync;
@@ -101,7 +101,7 @@ typedef struct {
 
 // The request as far as it concerns this partition. The tag's fields are meaningful only with `has-tag`.
 typedef struct verbatim_produce_types_request_t {
-  // The broker's wall clock.
+  // The broker's wall clock, milliseconds.
   int64_t   now_ms;
   // Acknowledgements asked for: 0, 1 or -1 (all).
   int16_t   acks;
@@ -310,17 +310,19 @@ typedef verbatim_produce_types_replica_t verbatim_produce_log_replica_t;
 
 // Where a batch goes.
 typedef struct verbatim_produce_log_placement_t {
-  // Base offset. On an exact topic it must be the batch's own.
+  // Base offset. On an exact topic it must be the batch's own; on a normal one the log's end, or where the batch
+  // before it ends.
   int64_t   base_offset;
-  // Partition leader epoch. On an exact topic it must be the batch's own.
+  // Partition leader epoch. On an exact topic it must be the batch's own, on a normal one the shown epoch.
   int32_t   leader_epoch;
   // The timestamp-type bit; not looked at on an exact topic.
   bool   log_append_time;
-  // maxTimestamp; not looked at on an exact topic.
+  // maxTimestamp, milliseconds; not looked at on an exact topic.
   int64_t   max_timestamp;
 } verbatim_produce_log_placement_t;
 
-// A batch of the request against what is stored.
+// A batch of the request against what is stored. Where a topic's records are rewritten it is compared with what was
+// received, of which the host keeps a digest: `same` is what was received before, whatever of it is stored.
 typedef struct verbatim_produce_log_comparison_t {
   uint8_t tag;
   union {
@@ -331,9 +333,10 @@ typedef struct verbatim_produce_log_comparison_t {
 
 // Nothing is stored in the batch's offset range.
 #define VERBATIM_PRODUCE_LOG_COMPARISON_ABSENT 0
-// The same bytes are stored.
+// The same bytes are stored, or were received where records are rewritten.
 #define VERBATIM_PRODUCE_LOG_COMPARISON_SAME 1
-// A batch with that base offset is stored with other bytes; the offset of the first difference.
+// A batch with that base offset is stored with other bytes, or was received with other ones; the offset of the
+// first difference. Of bytes that are gone by a rewriting only the batch is known: its base offset then.
 #define VERBATIM_PRODUCE_LOG_COMPARISON_DIFFERS 2
 // The range touches stored batches that begin elsewhere; the first offset in dispute.
 #define VERBATIM_PRODUCE_LOG_COMPARISON_OVERLAPS 3
@@ -350,11 +353,12 @@ typedef struct {
 
 // What a cut would leave.
 typedef struct verbatim_produce_log_cut_preview_t {
-  // The target is a boundary between stored batches, the end, or within a hole.
+  // The target is a boundary between stored batches, the end, or within a hole. One below the log's start or above
+  // its end is none.
   bool   at_boundary;
   // The last leader-epoch entry that would be left.
   verbatim_produce_log_option_epoch_entry_t   last_entry;
-  // The highest leader epoch that would be cut; none when nothing would be.
+  // The highest leader epoch among the entries and batches that would be cut; none when nothing would be.
   module_option_s32_t   highest_epoch_cut;
 } verbatim_produce_log_cut_preview_t;
 
@@ -368,7 +372,7 @@ typedef struct verbatim_produce_log_producer_batch_t {
   int64_t   base_offset;
   // Last offset.
   int64_t   last_offset;
-  // Largest timestamp.
+  // Largest timestamp, milliseconds.
   int64_t   timestamp;
 } verbatim_produce_log_producer_batch_t;
 
@@ -383,7 +387,7 @@ typedef struct verbatim_produce_log_producer_state_t {
   int16_t   producer_epoch;
   // Epoch of the transaction coordinator in its last control record, -1 before the first.
   int32_t   coordinator_epoch;
-  // Timestamp of its last batch or control record.
+  // Timestamp of its last batch or control record, milliseconds.
   int64_t   last_timestamp;
   // First offset of its open transaction.
   module_option_s64_t   open_transaction;
@@ -396,7 +400,7 @@ typedef uint8_t verbatim_produce_log_unreadable_t;
 
 // The compressed bytes are damaged.
 #define VERBATIM_PRODUCE_LOG_UNREADABLE_CORRUPT 0
-// They inflate to more than the host's limit.
+// They inflate to more than the host's limit, 64 MiB a batch unless the operator set another.
 #define VERBATIM_PRODUCE_LOG_UNREADABLE_TOO_LARGE 1
 // No such codec.
 #define VERBATIM_PRODUCE_LOG_UNREADABLE_UNKNOWN_CODEC 2
@@ -438,13 +442,14 @@ typedef verbatim_produce_types_request_t exports_verbatim_produce_produce_path_r
 
 // What a module says of itself.
 typedef struct exports_verbatim_produce_produce_path_description_t {
-  // Its name, as topics choose it by `produce.module`.
+  // Its name, 1 to 128 printable bytes. Topics choose a module by the name that the operator gave it (`produce.module`),
+  // which is best the same.
   module_string_t   name;
-  // Its own version.
+  // Its own version, 1 to 128 printable bytes.
   module_string_t   version;
-  // It judges exact topics.
+  // It judges exact topics. A host lets no other module judge one.
   bool   supports_exact;
-  // It judges normal topics.
+  // It judges normal topics. A host lets no other module judge one.
   bool   supports_normal;
   // It hands back other records on topics that allow it.
   bool   rewrites;
@@ -467,34 +472,51 @@ typedef struct {
   } val;
 } exports_verbatim_produce_produce_path_result_void_refusal_t;
 
-// Imported Functions from `verbatim:produce/config@0.1.0`
-// The value of one of the module's own keys, as the operator set it for this topic; none when unset.
+// Imported Functions from `verbatim:produce/config@1.0.0`
+// The value of one of the module's own keys, as the operator set it for this topic; none when unset, when the key has
+// more than 255 bytes, and outside a call of `produce`.
 extern bool verbatim_produce_config_get(module_string_t *key, module_string_t *ret);
 
-// Imported Functions from `verbatim:produce/log@0.1.0`
-// Places batch `index` of the request.
+// Imported Functions from `verbatim:produce/log@1.0.0`
+// Places batch `index` of the request. The host keeps the bytes as they were received; on a normal topic it writes what
+// the placement says into the header, and the checksum that follows from it.
 extern void verbatim_produce_log_append(uint32_t index, verbatim_produce_log_placement_t *placement);
-// Batch `index` is already stored with this base offset.
+// Batch `index` is already stored with this base offset: on an exact topic `compare` says `same`, on a normal one its
+// producer's last batches have its epoch and sequence range there. Behind one that is stored an exact topic takes a
+// batch to place only if the stored ones end at the log's end.
 extern void verbatim_produce_log_duplicate(uint32_t index, int64_t base_offset);
-// Places batch `index` with new plain records, only where the policy says `may-rewrite`; the host compresses, frames
-// and checksums them.
+// Places batch `index` with other records; only where the policy says `may-rewrite`.
+// 
+// `records` is what the function `records` gives, changed: the batch's section of records as record batch v2 has it, not
+// compressed, one record behind the other, without the batch's header. The host walks it and takes the number of records
+// from it; no record at all is an empty batch. It keeps the received header but for length, checksum, number of
+// records and maxTimestamp, which becomes the largest that is left, as after a compaction (it stays where nothing is
+// left, and where the type is LogAppendTime). It compresses the records by the batch's codec; an empty batch has none.
+// 
+// What a compaction would not do breaks the call as a trap would, and is never stored: offset deltas must rise and be among
+// those received, and each record that is left keeps its timestamp delta. Key, value and headers may be others. So
+// nothing that could be given wrongly is asked for: not the number of records, not their offsets, not a checksum.
+// Control batches cannot be rewritten, nor a batch whose records are unreadable.
 extern void verbatim_produce_log_rewrite(uint32_t index, verbatim_produce_log_placement_t *placement, module_list_u8_t *records);
-// Compares batch `index` with what is stored at `base-offset`.
+// Compares batch `index` with what is stored in its offset range when its base offset is `base-offset`. What lies below
+// the log's start as a whole is absent.
 extern void verbatim_produce_log_compare(uint32_t index, int64_t base_offset, verbatim_produce_log_comparison_t *ret);
-// What a cut to `target` would leave; cuts nothing.
+// What a cut to `target` would leave; cuts nothing. Any number may be asked.
 extern void verbatim_produce_log_cut(int64_t target, verbatim_produce_log_cut_preview_t *ret);
 // What is remembered of a producer; none when nothing is.
 extern bool verbatim_produce_log_producer(int64_t producer_id, verbatim_produce_log_producer_state_t *ret);
-// All replicas of the partition.
+// All replicas of the partition, the one that judges included.
 extern void verbatim_produce_log_replicas(verbatim_produce_log_list_replica_t *ret);
-// The next piece, at most `max` bytes, of batch `index`'s inflated records; empty at the end.
+// The next piece, at most `max` bytes and 1 MiB, of batch `index`'s inflated records; empty at the end, so `max` is 1
+// at least. Every piece is given once a call; an error comes again when it is asked again.
 extern bool verbatim_produce_log_records(uint32_t index, uint32_t max, module_list_u8_t *ret, verbatim_produce_log_unreadable_t *err);
 
-// Imported Functions from `verbatim:produce/trace@0.1.0`
-// Writes one line. The host cuts long lines and drops what exceeds its rate.
+// Imported Functions from `verbatim:produce/trace@1.0.0`
+// Writes one line. The host cuts it at 512 bytes and drops what exceeds its rate, a hundred at once and ten a second. The
+// last line before a trap is told with the trap.
 extern void verbatim_produce_trace_line(module_string_t *text);
 
-// Exported Functions from `verbatim:produce/produce-path@0.1.0`
+// Exported Functions from `verbatim:produce/produce-path@1.0.0`
 bool exports_verbatim_produce_produce_path_produce(exports_verbatim_produce_produce_path_policy_t *policy, exports_verbatim_produce_produce_path_position_t *position, exports_verbatim_produce_produce_path_request_t *request, exports_verbatim_produce_produce_path_list_epoch_entry_t *entries, exports_verbatim_produce_produce_path_list_batch_t *batches, exports_verbatim_produce_produce_path_refusal_t *err);
 void exports_verbatim_produce_produce_path_describe(exports_verbatim_produce_produce_path_description_t *ret);
 
