@@ -8,25 +8,21 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval};
-use verbatim_tests::exact;
+use tokio::time::Instant;
 use verbatim_tests::host::{Home, Host};
-use verbatim_wire::client::{ClientConfig, Connection};
-use verbatim_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use verbatim_wire::messages::{ApiVersionsRequest, ProduceRequest, TopicName};
-use verbatim_wire::protocol::StrBytes;
+use verbatim_tests::load::{Load, Times, setting};
+use verbatim_wire::messages::ApiVersionsRequest;
 use verbatim_wire::{Request, frame, request};
 
 const TOPIC: &str = "busy";
 const WORKING: usize = 100;
-const PARTITIONS: usize = 10;
+const PARTITIONS: i32 = 10;
 /// Between two writes of a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Connections that are opened at a time.
@@ -49,76 +45,29 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn measure(host: &Host, idle: usize, seconds: Duration) -> anyhow::Result<()> {
-    let mut workers = Vec::new();
-    for _ in 0..WORKING {
-        workers.push(Arc::new(Connection::connect(host.address(), ClientConfig::default()).await?));
-    }
+    let places = (0..PARTITIONS).cycle().take(WORKING).map(|partition| (TOPIC, partition));
+    let load = Load::connect(host.address(), places, PAUSE).await?;
     // What the first requests allocate once is no cost of connections.
-    work(&workers, seconds / 4).await?;
-    let before = work(&workers, seconds).await?;
+    load.write(seconds / 4).await?;
+    let before = load.write(seconds).await?;
     let rss_before = host.status_kib("VmRSS")?;
     let began = Instant::now();
     let held = hold(host.address(), idle).await?;
     let opened = began.elapsed();
     let rss_held = host.status_kib("VmRSS")?;
-    let beside = work(&workers, seconds).await?;
+    let beside = load.write(seconds).await?;
     let rss_worked = host.status_kib("VmRSS")?;
     ensure!(held.iter().all(is_open), "a held connection was closed");
     drop(held);
-    let after = work(&workers, seconds).await?;
+    let after = load.write(seconds).await?;
     println!("{WORKING} working connections, {idle} held beside them, opened in {opened:.1?}\n");
-    println!("produce, ms    alone   beside    alone    ratio");
-    for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-        let [before, beside, after] = [&before, &beside, &after].map(|times| percentile(times, share));
-        let ratio = 2.0 * beside / (before + after);
-        println!("{name:<10} {before:>9.3} {beside:>8.3} {after:>8.3} {ratio:>8.2}");
-    }
+    print!("{}", Times::table("produce, ms", [&before, &beside, &after]));
     let per_connection = 1_024.0 * (real(rss_held)? - real(rss_before)?) / real(u64::try_from(idle)?)?;
     println!(
         "\nmemory of the host, KiB: alone {rss_before}, held {rss_held}, after the work beside {rss_worked}"
     );
     println!("bytes of a held connection: {per_connection:.0}");
     Ok(())
-}
-
-/// Writes on every connection at its pace; the sorted times in milliseconds.
-async fn work(workers: &[Arc<Connection>], seconds: Duration) -> anyhow::Result<Vec<f64>> {
-    let mut running = JoinSet::new();
-    for (index, worker) in workers.iter().enumerate() {
-        let worker = Arc::clone(worker);
-        running.spawn(async move { write(&worker, index, seconds).await });
-    }
-    let mut times = Vec::new();
-    while let Some(written) = running.join_next().await {
-        times.extend(written??);
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(times)
-}
-
-async fn write(worker: &Connection, index: usize, seconds: Duration) -> anyhow::Result<Vec<f64>> {
-    let value = "v".repeat(1_000);
-    let partition = PartitionProduceData::default()
-        .with_index(i32::try_from(index % PARTITIONS)?)
-        .with_records(Some(exact::batch(0, 0, &[&value])?.into()));
-    let topic = TopicProduceData::default()
-        .with_name(TopicName(StrBytes::from_static_str(TOPIC)))
-        .with_partition_data(vec![partition]);
-    let request = ProduceRequest::default().with_acks(-1).with_topic_data(vec![topic]);
-    let (until, mut pace) = (Instant::now() + seconds, interval(PAUSE));
-    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // Spread over the pause, so that they do not come all at once.
-    tokio::time::sleep(PAUSE.mul_f64(f64::from(u32::try_from(index)?) / 100.0)).await;
-    let mut times = Vec::new();
-    while Instant::now() < until {
-        pace.tick().await;
-        let began = Instant::now();
-        let answer = worker.send(12, &request).await?;
-        times.push(began.elapsed().as_secs_f64() * 1_000.0);
-        let code = answer.responses.first().and_then(|topic| topic.partition_responses.first());
-        ensure!(code.is_some_and(|answer| answer.error_code == 0), "{answer:?}");
-    }
-    Ok(times)
 }
 
 /// Opens so many connections, each with a handshake.
@@ -151,32 +100,12 @@ fn is_open(stream: &TcpStream) -> bool {
     read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
-/// The value below which this share of the sorted times lies.
-fn percentile(times: &[f64], share: f64) -> f64 {
-    let mut below = 0.0;
-    let count = times.iter().fold(0.0, |count, _| count + 1.0);
-    for time in times {
-        below += 1.0;
-        if below >= share * count {
-            return *time;
-        }
-    }
-    f64::NAN
-}
-
 fn raise_open_files(connections: usize) -> anyhow::Result<()> {
     let most = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most })?;
     let needed = u64::try_from(connections)?.saturating_add(500);
     ensure!(most.is_none_or(|most| most >= needed), "{needed} open files are needed, the limit is {most:?}");
     Ok(())
-}
-
-fn setting(name: &str, default: u64) -> anyhow::Result<u64> {
-    match std::env::var(name) {
-        Ok(text) => text.parse().with_context(|| format!("{name}=`{text}` is not a number")),
-        Err(_) => Ok(default),
-    }
 }
 
 fn real(number: u64) -> anyhow::Result<f64> {

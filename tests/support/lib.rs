@@ -8,6 +8,7 @@ pub mod client;
 pub mod exact;
 pub mod host;
 pub mod kafka;
+pub mod load;
 pub mod programs;
 pub mod proxy;
 pub mod random;

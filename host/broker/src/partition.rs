@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use tokio::sync::Notify;
-use verbatim_batch::HEADER_LEN;
-use verbatim_compression::{InflateError, Inflater};
+use verbatim_batch::{Codec, HEADER_LEN};
+use verbatim_compression::{InflateError, Inflater, deflate, inflate};
 use verbatim_contract::{Comparison, CutPreview, EpochEntry, Policy, ProducerState, Replica, Unreadable};
 use verbatim_engine::{Incoming, Partition};
 use verbatim_log::{Log, LogError, LogReader, View};
@@ -211,11 +212,16 @@ impl Partition for OwnPartition {
             Ok(inflater) => inflater.next_piece(usize::try_from(max).unwrap_or(usize::MAX)).map(Vec::from),
             Err(error) => Err(error.clone()),
         };
-        piece.map_err(|error| match error {
-            InflateError::Corrupt { .. } => Unreadable::Corrupt,
-            InflateError::TooLarge { .. } => Unreadable::TooLarge,
-            InflateError::UnknownCodec { .. } => Unreadable::UnknownCodec,
-        })
+        piece.map_err(unreadable)
+    }
+
+    fn inflated(&mut self, _index: u32, batch: &Incoming) -> Result<Bytes, Unreadable> {
+        let payload = batch.bytes.slice(HEADER_LEN.min(batch.bytes.len())..);
+        inflate(batch.facts.header.attributes, payload, self.0.inflate_bytes_max).map_err(unreadable)
+    }
+
+    fn compress(&mut self, codec: Codec, plain: &[u8]) -> Result<Vec<u8>, String> {
+        deflate(codec, plain).map_err(|error| error.to_string())
     }
 
     fn start_over(&mut self) {
@@ -228,6 +234,14 @@ impl Partition for OwnPartition {
 
     fn trace(&mut self, line: &str) {
         tracing::info!(topic = self.0.topic.name, partition = self.0.id.index, line, "module");
+    }
+}
+
+fn unreadable(error: InflateError) -> Unreadable {
+    match error {
+        InflateError::Corrupt { .. } => Unreadable::Corrupt,
+        InflateError::TooLarge { .. } => Unreadable::TooLarge,
+        InflateError::UnknownCodec { .. } => Unreadable::UnknownCodec,
     }
 }
 

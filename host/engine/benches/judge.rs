@@ -7,13 +7,14 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main, measurement::WallTime};
-use verbatim_batch::{BatchBuilder, NewRecord};
+use verbatim_batch::{BatchBuilder, Codec, NewRecord};
 use verbatim_contract::{
     Batch, Callbacks, Comparison, CutPreview, Description, EpochEntry, Framing, Membership, Placement,
     Policy, Position, ProducePath, ProducerState, Refusal, Replica, Request, Unreadable,
 };
 use verbatim_engine::{
     Bound, Call, Cause, Engine, Incoming, Judge, Limits, Module, Native, Partition, RecordReader, Slot,
+    plain_records,
 };
 use verbatim_policy::ExactMirroring;
 
@@ -192,6 +193,14 @@ impl Partition for Log {
 
     fn records(&mut self, index: u32, batch: &Incoming, max: u32) -> Result<Vec<u8>, Unreadable> {
         self.0.next(index, batch, max, |_, _| Err(Unreadable::UnknownCodec))
+    }
+
+    fn inflated(&mut self, _index: u32, batch: &Incoming) -> Result<Bytes, Unreadable> {
+        plain_records(batch, |_, _| Err(Unreadable::UnknownCodec))
+    }
+
+    fn compress(&mut self, codec: Codec, _plain: &[u8]) -> Result<Vec<u8>, String> {
+        Err(format!("no such codec here, codec=`{codec}`"))
     }
 
     fn start_over(&mut self) {

@@ -118,6 +118,7 @@ mod plan;
 mod poison;
 mod records;
 mod refusal_code;
+mod rewrite;
 mod stage;
 mod swap;
 mod verify;
@@ -139,8 +140,9 @@ pub use plan::{Duplicate, Placed, Plan, Source};
 pub use poison::{
     FIRST_THROTTLE_MS, Key as PoisonKey, MAX_FAILURES, MAX_REMEMBERED, MAX_THROTTLE_MS, Poison,
 };
-pub use records::{Inflate, RecordReader};
+pub use records::{Compress, Inflate, RecordReader, plain_records};
 pub use refusal_code::{Code, denied_code, failure_code, poisoned_code, refusal_code};
+pub use rewrite::MAX_REWRITTEN_LEN;
 pub use stage::{MAX_KEY_LEN, MAX_PIECE_LEN, MAX_TRACE_LEN, MAX_TRACE_LINES};
 pub use swap::{
     Bound, Cause, Counts, Difference, Event, Follower, Generation, MAX_DIFFERENCES, MAX_HISTORY, MAX_PROBES,

@@ -5,7 +5,10 @@
 mod producers;
 mod stored;
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
+use verbatim_batch::Codec;
 use verbatim_contract::{
     Comparison, CutPreview, EpochEntry, EpochHistory, Policy, Position, ProducerState, Replica, Request,
     Unreadable,
@@ -14,7 +17,9 @@ use verbatim_contract::{
 pub use producers::{Aborted, Producers};
 pub use stored::Stored;
 
-use crate::{Call, Denied, Incoming, Inflate, Judge, Partition, Plan, RecordReader, Source};
+use crate::{
+    Call, Compress, Denied, Incoming, Inflate, Judge, Partition, Plan, RecordReader, Source, plain_records,
+};
 
 /// The state of the partition. Every field may be set, so that a test can begin anywhere.
 #[derive(Clone, Debug)]
@@ -41,6 +46,10 @@ pub struct Memory {
     pub lines: Vec<String>,
     /// How compressed records are inflated; by itself the broker knows no codec.
     pub inflate: Inflate,
+    /// How the records of a batch that is rewritten are compressed; by itself the broker knows no codec.
+    pub compress: Compress,
+    /// The module's own configuration.
+    pub config: BTreeMap<String, String>,
     reader: RecordReader,
 }
 
@@ -60,6 +69,8 @@ impl Memory {
             source: None,
             lines: Vec::new(),
             inflate: |_, _| Err(Unreadable::UnknownCodec),
+            compress: |codec, _| Err(format!("no such codec here, codec=`{codec}`")),
+            config: BTreeMap::new(),
             reader: RecordReader::default(),
             policy,
         }
@@ -142,11 +153,17 @@ impl Partition for Memory {
     fn records(&mut self, index: u32, batch: &Incoming, max: u32) -> Result<Vec<u8>, Unreadable> {
         self.reader.next(index, batch, max, self.inflate)
     }
+    fn inflated(&mut self, _index: u32, batch: &Incoming) -> Result<Bytes, Unreadable> {
+        plain_records(batch, self.inflate)
+    }
+    fn compress(&mut self, codec: Codec, plain: &[u8]) -> Result<Vec<u8>, String> {
+        (self.compress)(codec, plain)
+    }
     fn start_over(&mut self) {
         self.reader.clear();
     }
-    fn config(&mut self, _key: &str) -> Option<String> {
-        None
+    fn config(&mut self, key: &str) -> Option<String> {
+        self.config.get(key).cloned()
     }
     fn trace(&mut self, line: &str) {
         self.lines.push(line.to_owned());

@@ -1,5 +1,7 @@
 //! The seam for a broker: what the engine asks of a partition while a request is judged.
 
+use bytes::Bytes;
+use verbatim_batch::Codec;
 use verbatim_contract::{Comparison, CutPreview, ProducerState, Replica, Unreadable};
 
 use crate::Incoming;
@@ -12,7 +14,9 @@ use crate::Incoming;
 pub trait Partition: Send + 'static {
     /// Compares a batch with what is stored in its offset range when its base offset is `base_offset`: `Same` only if the
     /// stored bytes equal [`Incoming::bytes`]. For `Differs`, `verbatim_batch::first_difference` finds the offset; holes
-    /// store nothing, and a range that lies below the start as a whole is `Absent`.
+    /// store nothing, and a range that lies below the start as a whole is `Absent`. What was received counts: of a batch with
+    /// a [`Placed::received`](crate::Placed::received) that digest is kept, and compared with [`Digest::of`](crate::Digest::of)
+    /// the batch; where they differ, `Differs` tells the base offset.
     fn compare(&mut self, batch: &Incoming, base_offset: i64) -> Comparison;
 
     /// What a cut to `to` would leave; cuts nothing. Any number may be asked: one below the start or above the end is no
@@ -31,6 +35,18 @@ pub trait Partition: Send + 'static {
     /// # Errors
     /// Why they cannot be read; asking again gives the same.
     fn records(&mut self, index: u32, batch: &Incoming, max: u32) -> Result<Vec<u8>, Unreadable>;
+
+    /// All of a batch's records, inflated, however far [`Self::records`] gave them. Asked for a batch that is rewritten.
+    ///
+    /// # Errors
+    /// Why they cannot be read, as [`Self::records`] says it.
+    fn inflated(&mut self, index: u32, batch: &Incoming) -> Result<Bytes, Unreadable>;
+
+    /// Compresses the records of a batch that is rewritten, by the codec that it came with, which is not `None`.
+    ///
+    /// # Errors
+    /// Why that cannot be done, in words; the request then fails.
+    fn compress(&mut self, codec: Codec, plain: &[u8]) -> Result<Vec<u8>, String>;
 
     /// The call is judged once more: records are read from their beginning again.
     fn start_over(&mut self);

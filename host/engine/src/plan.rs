@@ -4,6 +4,8 @@ use bytes::Bytes;
 use verbatim_batch::{HEADER_LEN, Header};
 use verbatim_contract::EpochEntry;
 
+use crate::Digest;
+
 /// What an accepted request does to a partition. Only the engine makes one, after it verified the invariants.
 ///
 /// A broker carries it out in this order: cut, epoch entries and batches, end, start, source position. All of it is kept
@@ -87,10 +89,14 @@ pub struct Placed {
     /// `head`, decoded.
     pub header: Header,
     /// The first 61 bytes. On an exact topic those that came; on a normal one with base offset, leader epoch,
-    /// maxTimestamp, timestamp type and checksum as placed.
+    /// maxTimestamp, timestamp type and checksum as placed. Of a batch that the module rewrote, length, checksum, number of
+    /// records and maxTimestamp are those of the records that are left, and without any the codec is none.
     pub head: [u8; HEADER_LEN],
-    /// The rest, as it came.
+    /// The rest: as it came, or the records that the module handed back, compressed.
     pub payload: Bytes,
+    /// The digest of the batch as it came, on an exact topic whose records may be rewritten. It is to be kept with the batch,
+    /// durable before the answer and cut with it: a retry is recognised by it ([`Partition::compare`](crate::Partition)).
+    pub received: Option<Digest>,
 }
 
 /// A batch that is stored already.

@@ -11,6 +11,9 @@ use crate::Incoming;
 /// Inflates compressed records within the caller's own limits.
 pub type Inflate = fn(Codec, &[u8]) -> Result<Vec<u8>, Unreadable>;
 
+/// Compresses plain records; the error says in words why that cannot be done.
+pub type Compress = fn(Codec, &[u8]) -> Result<Vec<u8>, String>;
+
 /// How far the records of a call's batches were read: what a [`Partition`](crate::Partition) needs for its `records`.
 #[derive(Clone, Debug, Default)]
 pub struct RecordReader {
@@ -45,7 +48,11 @@ impl RecordReader {
     }
 }
 
-fn plain_records(batch: &Incoming, inflate: Inflate) -> Result<Bytes, Unreadable> {
+/// All of a batch's records, inflated: what a [`Partition`](crate::Partition) needs for its `inflated`.
+///
+/// # Errors
+/// What `inflate` says, or that there is no such codec.
+pub fn plain_records(batch: &Incoming, inflate: Inflate) -> Result<Bytes, Unreadable> {
     let payload = batch.bytes.slice(HEADER_LEN.min(batch.bytes.len())..);
     match batch.facts.header.attributes.codec() {
         Ok(Codec::None) => Ok(payload),

@@ -4,6 +4,7 @@ use verbatim_contract::{
     Callbacks, Comparison, CutPreview, MAX_TEXT_LEN, Placement, ProducerState, Refusal, Replica, Unreadable,
 };
 
+use crate::rewrite::{MAX_REWRITTEN_LEN, NotRewritten, Rewritten};
 use crate::{Broken, Call, Denied, Failure, Incoming, Invariant, Judged, Partition, verify};
 
 /// The longest trace line in bytes; what is longer is cut at a character boundary.
@@ -18,10 +19,11 @@ pub const MAX_KEY_LEN: usize = 255;
 const TRACE_LINES_PER_SECOND: i64 = 10;
 
 /// How one batch was settled.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Settlement {
     Append(Placement),
     Duplicate(i64),
+    Rewrite(Placement, Box<Rewritten>),
 }
 
 /// A call while it is judged: the call, the partition, and what was staged.
@@ -31,6 +33,10 @@ pub(crate) struct Stage<P> {
     partition: P,
     settled: Vec<Option<Settlement>>,
     broken: Option<Broken>,
+    /// A batch that is too large for what the module wants of it.
+    too_large: Option<Refusal>,
+    /// Bytes of records that were rewritten, as they are stored.
+    rewritten: usize,
     handed_over: u64,
     trace: TraceBudget,
 }
@@ -39,7 +45,7 @@ impl<P: Partition> Stage<P> {
     pub(crate) fn new(call: Call, partition: P, trace: TraceBudget) -> Self {
         let settled = vec![None; call.batches.len()];
         let trace = trace.refilled(call.request.now_ms);
-        Self { call, partition, settled, broken: None, handed_over: 0, trace }
+        Self { call, partition, settled, broken: None, too_large: None, rewritten: 0, handed_over: 0, trace }
     }
 
     /// The call that is judged.
@@ -61,9 +67,10 @@ impl<P: Partition> Stage<P> {
         let verdict = match answer {
             Err(failure) => Err(Denied::Failed(failure)),
             Ok(Err(refusal)) => Err(Denied::Refused(bounded(refusal))),
-            Ok(Ok(())) => match self.broken {
-                Some(broken) => Err(Denied::Failed(Failure::Invariant(broken))),
-                None => verify::plan(&self.call, &self.settled, &mut self.partition)
+            Ok(Ok(())) => match (self.broken, self.too_large) {
+                (Some(broken), _) => Err(Denied::Failed(Failure::Invariant(broken))),
+                (None, Some(refusal)) => Err(Denied::Refused(refusal)),
+                (None, None) => verify::plan(&self.call, &self.settled, &mut self.partition)
                     .map_err(|broken| Denied::Failed(Failure::Invariant(broken))),
             },
         };
@@ -79,6 +86,23 @@ impl<P: Partition> Stage<P> {
             }
             None => self.out_of_range(index),
         }
+    }
+
+    /// I7: all together may not become much more than what came.
+    fn keep_rewritten(&mut self, index: u32, placement: Placement, rewritten: Rewritten) {
+        self.rewritten = self.rewritten.saturating_add(rewritten.payload().len());
+        let received = usize::try_from(self.call.len_bytes()).unwrap_or(usize::MAX);
+        let most = received.saturating_mul(2).saturating_add(MAX_REWRITTEN_LEN);
+        if self.rewritten > most {
+            let len = self.rewritten;
+            let text = || {
+                format!(
+                    "the rewritten records of a request of {received} bytes may have {most}, length=`{len}`"
+                )
+            };
+            return self.break_with(Invariant::Limits, text);
+        }
+        self.settle(index, Settlement::Rewrite(placement, Box::new(rewritten)));
     }
 
     fn out_of_range(&mut self, index: u32) {
@@ -105,13 +129,27 @@ impl<P: Partition> Callbacks for Stage<P> {
         self.settle(index, Settlement::Duplicate(base_offset));
     }
 
-    fn rewrite(&mut self, index: u32, _placement: Placement, _records: Vec<u8>) {
-        let text = if self.call.policy.may_rewrite {
-            format!("rewriting records is not available yet, batch {index}")
-        } else {
-            format!("the topic does not allow rewriting, batch {index}")
+    fn rewrite(&mut self, index: u32, placement: Placement, records: Vec<u8>) {
+        // Each batch is inflated and compressed once at most, whatever a module asks for.
+        let is_settled = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.settled.get(index))
+            .is_some_and(Option::is_some);
+        let Some(batch) = self.incoming(index).filter(|_| !is_settled).cloned() else {
+            return self.settle(index, Settlement::Append(placement));
         };
-        self.break_with(Invariant::Bytes, || text);
+        if !self.call.policy.may_rewrite {
+            let text = || format!("the topic does not allow rewriting, batch {index}");
+            return self.break_with(Invariant::Bytes, text);
+        }
+        if self.broken.is_some() || self.too_large.is_some() {
+            return;
+        }
+        match Rewritten::new(index, &batch, &records, &mut self.partition) {
+            Ok(rewritten) => self.keep_rewritten(index, placement, rewritten),
+            Err(NotRewritten::Broken(broken)) => self.broken = Some(broken),
+            Err(NotRewritten::Refused(refusal)) => self.too_large = Some(refusal),
+        }
     }
 
     fn compare(&mut self, index: u32, base_offset: i64) -> Comparison {

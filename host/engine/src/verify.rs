@@ -17,7 +17,7 @@ const MAGIC: i8 = 2;
 struct Settled<'a> {
     index: u32,
     batch: &'a Incoming,
-    settlement: Settlement,
+    settlement: &'a Settlement,
 }
 
 /// Turns what was staged into a plan.
@@ -35,9 +35,9 @@ pub(crate) fn plan<P: Partition>(
 }
 
 /// I8: every batch is settled; that none is settled twice was seen when it happened.
-fn all_settled<'a>(call: &'a Call, settled: &[Option<Settlement>]) -> Result<Vec<Settled<'a>>, Broken> {
+fn all_settled<'a>(call: &'a Call, settled: &'a [Option<Settlement>]) -> Result<Vec<Settled<'a>>, Broken> {
     let pairs = call.batches.iter().zip(settled).zip(0_u32..);
-    let pairs = pairs.map(|((batch, settlement), index)| match *settlement {
+    let pairs = pairs.map(|((batch, settlement), index)| match settlement {
         Some(settlement) => Ok(Settled { index, batch, settlement }),
         None => Err(Broken::new(Invariant::Settled, format!("batch {index} is not settled"))),
     });

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use verbatim_batch::{
-    Attributes, BatchBuilder, Codec, ControlType, HEADER_LEN, Header, NewRecord, OVERHEAD_LEN, assemble,
-    marker_key, marker_value, place,
+    Attributes, BatchBuilder, Codec, ControlType, HEADER_LEN, Header, NewRecord, OVERHEAD_LEN, Record,
+    Records, assemble, marker_key, marker_value, place,
 };
 
 use crate::format::{BatchSpec, HeaderSpec, RecordSpec};
@@ -127,12 +127,60 @@ fn codec(name: &str) -> Result<Codec, String> {
     found.ok_or_else(|| format!("no such codec, codec=`{name}`"))
 }
 
+/// The records that `specs` describe, each in a line.
+pub(crate) fn records_shown(specs: &[RecordSpec]) -> Result<Vec<String>, String> {
+    let data = (0..).zip(specs).map(|(index, spec)| Data::new(index, spec));
+    data.map(|data| data.map(|data| data.borrowed().shown())).collect()
+}
+
+/// The records of a batch, each in a line.
+pub(crate) fn stored_records_shown(batch: &[u8]) -> Result<Vec<String>, String> {
+    let header = Header::read(batch).ok_or("the batch is shorter than its header")?;
+    let payload = batch.get(HEADER_LEN..).unwrap_or_default();
+    let codec = header.attributes.codec().map_err(|codec| format!("no such codec, codec=`{codec}`"))?;
+    let plain = match codec {
+        Codec::None => payload.to_vec(),
+        codec => crate::state::inflate(codec, payload).map_err(|why| format!("{why:?}"))?,
+    };
+    let records = Records::new(&plain, header.record_count);
+    let shown = records.map(|record| {
+        let record = record.map_err(|error| error.to_string())?;
+        let headers = record.headers.map(|header| (header.key, header.value)).collect();
+        let timestamp = header.base_timestamp.saturating_add(record.timestamp_delta);
+        let Record { offset_delta, key, value, .. } = record;
+        Ok(NewRecord { offset_delta, timestamp, key, value, headers }.shown())
+    });
+    shown.collect()
+}
+
+/// In words.
+trait Shown {
+    fn shown(&self) -> String;
+}
+
+impl Shown for NewRecord<'_> {
+    fn shown(&self) -> String {
+        let text = |bytes: Option<&[u8]>| {
+            bytes.map_or("null".to_owned(), |bytes| format!("`{}`", bytes.escape_ascii()))
+        };
+        let headers =
+            self.headers.iter().map(|(name, value)| format!(" {}={}", name.escape_ascii(), text(*value)));
+        let (offset, timestamp, key, value) =
+            (self.offset_delta, self.timestamp, text(self.key), text(self.value));
+        format!(
+            "offset {offset}, timestamp {timestamp}, key {key}, value {value},{}",
+            headers.collect::<String>()
+        )
+    }
+}
+
 /// A record's own bytes.
 struct Data {
     offset: i32,
     timestamp: i64,
     key: Option<Vec<u8>>,
     value: Option<Vec<u8>>,
+    headers: Vec<(String, String)>,
 }
 
 impl Data {
@@ -147,6 +195,7 @@ impl Data {
                 timestamp: TIMESTAMP_MS,
                 key: Some(marker_key(ControlType::from_number(kind)).to_vec()),
                 value: Some(marker_value(0).to_vec()),
+                headers: Vec::new(),
             }]),
         }
     }
@@ -165,6 +214,7 @@ impl Data {
             timestamp: spec.timestamp.unwrap_or(TIMESTAMP_MS),
             key: (!spec.null_key).then_some(key),
             value: (!spec.null_value).then_some(value),
+            headers: spec.headers.clone(),
         })
     }
 
@@ -174,7 +224,11 @@ impl Data {
             timestamp: self.timestamp,
             key: self.key.as_deref(),
             value: self.value.as_deref(),
-            headers: Vec::new(),
+            headers: self
+                .headers
+                .iter()
+                .map(|(name, value)| (name.as_bytes(), Some(value.as_bytes())))
+                .collect(),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fmt::Debug;
 
-use verbatim_batch::{Batch, Header, TimestampType};
+use verbatim_batch::{Batch, Codec, Header, TimestampType};
 use verbatim_engine::contract::Refusal;
 use verbatim_engine::{Call, Denied, Memory, Placed, Plan, refusal_code};
 
+use crate::batch;
 use crate::format::{ExpectSpec, Kept, LogAfterSpec, PlacedSpec};
 use crate::reason::reason_name;
 use crate::report::Difference;
@@ -119,12 +120,20 @@ fn placement(found: &mut Differences, expected: &PlacedSpec, call: &Call, placed
     let index = usize::try_from(placed.index).unwrap_or(usize::MAX);
     let got = call.batches.get(index).and_then(|incoming| kept(&incoming.bytes, &bytes));
     // What is not said: an exact batch stays as it is, a normal one may get its place.
-    let most = if call.policy.exact { Kept::Same } else { Kept::Placed };
+    let most = match (&expected.records, call.policy.exact) {
+        (Some(_), _) => Kept::Rewritten,
+        (None, true) => Kept::Same,
+        (None, false) => Kept::Placed,
+    };
     match (got, expected.bytes) {
         (None, _) => found.say("bytes", "as they came but for place and timestamps", "others"),
         (Some(got), Some(expected)) => found.same("bytes", &expected, &got),
         (Some(got), None) if got > most => found.same("bytes", &most, &got),
         (Some(_), None) => {}
+    }
+    if let Some(specs) = &expected.records {
+        let (expected, got) = (batch::records_shown(specs), batch::stored_records_shown(&bytes));
+        found.same("records", &expected, &got);
     }
 }
 
@@ -135,16 +144,21 @@ fn kept(received: &[u8], placed: &[u8]) -> Option<Kept> {
     }
     let (mut before, after) = (Header::read(received)?, Header::read(placed)?);
     let payloads = (received.get(verbatim_batch::HEADER_LEN..), placed.get(verbatim_batch::HEADER_LEN..));
-    if payloads.0 != payloads.1 {
-        return None;
-    }
+    let same_records = payloads.0 == payloads.1;
     (before.base_offset, before.leader_epoch) = (after.base_offset, after.leader_epoch);
-    if before == after {
+    if before == after && same_records {
         return Some(Kept::Placed);
     }
     (before.max_timestamp, before.crc) = (after.max_timestamp, after.crc);
     before.attributes = before.attributes.with_timestamp_type(after.attributes.timestamp_type());
-    (before == after).then_some(Kept::Restamped)
+    if before == after && same_records {
+        return Some(Kept::Restamped);
+    }
+    (before.batch_length, before.record_count) = (after.batch_length, after.record_count);
+    if after.record_count == 0 {
+        before.attributes = before.attributes.with_codec(Codec::None);
+    }
+    (before == after).then_some(Kept::Rewritten)
 }
 
 /// R40: a failed request changes nothing.

@@ -33,6 +33,9 @@ pub(crate) struct ScenarioSpec {
     pub(crate) mode: Mode,
     #[serde(default)]
     pub(crate) policy: PolicySpec,
+    /// The module's own keys.
+    #[serde(default)]
+    pub(crate) config: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) log: LogSpec,
     #[serde(default)]
@@ -47,6 +50,8 @@ pub(crate) struct ScenarioSpec {
 pub(crate) struct PolicySpec {
     #[serde(default)]
     pub(crate) rewind: Rewind,
+    #[serde(default)]
+    pub(crate) rewrite: Rewrite,
     pub(crate) validate_records: Option<bool>,
     #[serde(default)]
     pub(crate) compacted: bool,
@@ -65,6 +70,14 @@ pub(crate) enum Rewind {
     #[default]
     Refuse,
     Truncate,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Rewrite {
+    #[default]
+    Refuse,
+    Allow,
 }
 
 /// The log before the first request.
@@ -187,6 +200,9 @@ pub(crate) struct RecordSpec {
     pub(crate) value_bytes: Option<usize>,
     #[serde(default)]
     pub(crate) null_value: bool,
+    /// Pairs of name and value.
+    #[serde(default)]
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -230,6 +246,8 @@ pub(crate) struct PlacedSpec {
     pub(crate) base: i64,
     pub(crate) epoch: i32,
     pub(crate) bytes: Option<Kept>,
+    /// The records that are left of a batch that is rewritten.
+    pub(crate) records: Option<Vec<RecordSpec>>,
     pub(crate) max_timestamp: Option<i64>,
     pub(crate) log_append_time: Option<bool>,
 }
@@ -244,6 +262,8 @@ pub(crate) enum Kept {
     Placed,
     /// All but these, timestamp type, maxTimestamp and checksum.
     Restamped,
+    /// All but these, length, number of records, the records and, where none are left, the codec.
+    Rewritten,
 }
 
 /// The log after a request; what is not named is not looked at.

@@ -8,7 +8,7 @@ use verbatim_engine::contract::{EpochEntry, EpochHistory, Framing, Policy, Reque
 use verbatim_wire::tag::RequestTag;
 
 use crate::batch::{self, Named};
-use crate::format::{LogSpec, Mode, PolicySpec, RequestSpec, Rewind, TagSpec};
+use crate::format::{LogSpec, Mode, PolicySpec, RequestSpec, Rewind, Rewrite, TagSpec};
 use crate::hex;
 use crate::suite::replica;
 
@@ -40,6 +40,8 @@ pub fn inflate(codec: Codec, payload: &[u8]) -> Result<Vec<u8>, Unreadable> {
 pub(crate) fn log(mode: Mode, policy: &PolicySpec, spec: &LogSpec, named: &Named) -> Result<Memory, String> {
     let mut log = Memory::new(self::policy(mode, policy));
     log.inflate = inflate;
+    log.compress =
+        |codec, plain| verbatim_compression::deflate(codec, plain).map_err(|error| error.to_string());
     for batch in &spec.batches {
         for bytes in batch::build(batch, named)? {
             push(&mut log, Bytes::from(bytes))?;
@@ -102,7 +104,7 @@ fn policy(mode: Mode, spec: &PolicySpec) -> Policy {
         exact,
         rewind_truncate: spec.rewind == Rewind::Truncate,
         validate_records: spec.validate_records.unwrap_or(!exact),
-        may_rewrite: false,
+        may_rewrite: spec.rewrite == Rewrite::Allow,
         compacted: spec.compacted,
         log_append_time: spec.log_append_time,
         max_message_bytes: spec.max_message_bytes.unwrap_or(MAX_MESSAGE_BYTES),

@@ -183,7 +183,8 @@ fn scenario(file: &str, spec: ScenarioSpec, named: &Named) -> Result<Scenario, S
     if spec.rules.is_empty() || (spec.request.is_empty() && spec.join.is_empty()) {
         return Err("a scenario names at least one rule and has at least one request or join".into());
     }
-    let log = state::log(spec.mode, &spec.policy, &spec.log, named)?;
+    let mut log = state::log(spec.mode, &spec.policy, &spec.log, named)?;
+    log.config = spec.config;
     let prepare = |(index, spec)| prepared(spec, named).map_err(|text| format!("request {index}: {text}"));
     Ok(Scenario {
         file: file.to_owned(),

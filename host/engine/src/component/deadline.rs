@@ -27,7 +27,25 @@ pub(super) struct Deadline {
     missed: Option<Duration>,
 }
 
+/// Both clocks as something begins that does not count.
+#[derive(Debug)]
+pub(super) struct Pause(Duration, Instant);
+
+impl Pause {
+    pub(super) fn begin() -> Self {
+        Self(thread_time(), Instant::now())
+    }
+}
+
 impl Deadline {
+    /// What happened since `pause` does not count. Before the first tick nothing does.
+    pub(super) fn end(&mut self, pause: Pause) {
+        if let Some((processor, wall)) = &mut self.begun {
+            *processor = processor.saturating_add(thread_time().saturating_sub(pause.0));
+            *wall = wall.checked_add(pause.1.elapsed()).unwrap_or(*wall);
+        }
+    }
+
     /// A call begins, and this many bytes go in with it.
     pub(super) fn begin(&mut self, handed_over: u64) {
         *self = Self { handed_over, begun: None, missed: None };
@@ -104,5 +122,12 @@ mod tests {
         assert!(deadline.tick(64 << 20), "what was handed over meanwhile counts");
         deadline.begin(0);
         assert_eq!(deadline.missed(), None);
+
+        assert!(deadline.tick(0));
+        let pause = Pause::begin();
+        let until = thread_time() + Duration::from_millis(5);
+        while thread_time() < until {}
+        deadline.end(pause);
+        assert!(deadline.tick(0), "a pause does not count");
     }
 }

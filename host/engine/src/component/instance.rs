@@ -12,6 +12,7 @@ use super::limits::Limiter;
 use super::module::Linked;
 use super::state::State;
 use super::{Engine, LoadError, convert};
+use crate::rewrite::MAX_REWRITTEN_LEN;
 use crate::stage::{Stage, TraceBudget, cut_text};
 use crate::{Call, Failure, Judge, Judged, NotJoined, Partition, may_join};
 
@@ -32,6 +33,8 @@ pub struct Instance<P: Partition> {
 /// A store and what is called in it.
 struct Live<P: Partition> {
     store: Store<State<P>>,
+    /// See [`super::Limits::handover_bytes`].
+    handover_bytes: usize,
     produce_path: produce_path::Guest,
     membership: Option<membership::Guest>,
 }
@@ -156,8 +159,7 @@ impl<P: Partition> Live<P> {
         let mut store = Store::new(engine.wasmtime(), state);
         store.limiter(|state| &mut state.limiter);
         store.epoch_deadline_callback(State::tick);
-        store.set_hostcall_fuel(limits.handover_bytes);
-        begin(&mut store, 0);
+        begin(&mut store, 0, limits.handover_bytes);
         let instance =
             linked.pre.instantiate(&mut store).map_err(|error| match failure(store.data(), &error) {
                 Failure::Trap { text } => Failure::Start { text },
@@ -170,7 +172,9 @@ impl<P: Partition> Live<P> {
             Ok((produce_path, membership))
         });
         match exports {
-            Ok((produce_path, membership)) => Ok(Self { store, produce_path, membership }),
+            Ok((produce_path, membership)) => {
+                Ok(Self { store, handover_bytes: limits.handover_bytes, produce_path, membership })
+            }
             Err(error) => Err(NotStarted::OtherTypes(format!("{error:#}"))),
         }
     }
@@ -180,7 +184,7 @@ impl<P: Partition> Live<P> {
     }
 
     fn describe(&mut self) -> Result<Description, Failure> {
-        begin(&mut self.store, 0);
+        begin(&mut self.store, 0, self.handover_bytes);
         let answer = self.produce_path.call_describe(&mut self.store);
         answer.map(convert::description).map_err(|error| failure(self.store.data(), &error))
     }
@@ -197,7 +201,9 @@ impl<P: Partition> Live<P> {
         let batches: Vec<_> = call.batches.iter().map(|batch| convert::batch(&batch.facts)).collect();
         let lists = size_of::<Batch>() * batches.len() + size_of::<EpochEntry>() * entries.len();
 
-        begin(&mut self.store, u64::try_from(lists).unwrap_or(u64::MAX));
+        let rewritten = if call.policy.may_rewrite { MAX_REWRITTEN_LEN } else { 0 };
+        let handover_bytes = self.handover_bytes.saturating_add(rewritten);
+        begin(&mut self.store, u64::try_from(lists).unwrap_or(u64::MAX), handover_bytes);
         self.store.data_mut().stage = Some(stage);
         let answer =
             self.produce_path.call_produce(&mut self.store, policy, position, request, &entries, &batches);
@@ -218,7 +224,7 @@ impl<P: Partition> Live<P> {
         let Some(membership) = &self.membership else {
             return Ok(may_join(replica, replica_end, position));
         };
-        begin(&mut self.store, 0);
+        begin(&mut self.store, 0, self.handover_bytes);
         let (replica, position) = (convert::replica(replica), convert::position(position));
         let answer = membership.call_may_join(&mut self.store, replica, replica_end, position);
         let bounded = |text: String| cut_text(&text, verbatim_contract::MAX_TEXT_LEN).to_owned();
@@ -226,9 +232,10 @@ impl<P: Partition> Live<P> {
     }
 }
 
-/// A call begins: its deadline counts from the next tick on.
-fn begin<P: Partition>(store: &mut Store<State<P>>, handed_over: u64) {
+/// A call begins, in which the module may hand over so many bytes at once: its deadline counts from the next tick on.
+fn begin<P: Partition>(store: &mut Store<State<P>>, handed_over: u64, handover_bytes: usize) {
     store.set_epoch_deadline(1);
+    store.set_hostcall_fuel(handover_bytes);
     let state = store.data_mut();
     state.deadline.begin(handed_over);
     state.limiter.begin();

@@ -10,6 +10,7 @@ pub struct Limits {
     /// Elements of each table.
     pub table_elements: usize,
     /// Bytes of strings and lists that one callback or answer may hand to the host. A module that hands over more traps.
+    /// Where a topic's records may be rewritten, [`MAX_REWRITTEN_LEN`](crate::MAX_REWRITTEN_LEN) comes on top.
     pub handover_bytes: usize,
 }
 

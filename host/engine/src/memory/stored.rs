@@ -1,16 +1,20 @@
 //! The batches that the in-memory broker keeps, and what can be asked of them.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use verbatim_batch::{Header, first_difference};
 use verbatim_contract::{Comparison, CutPreview, EpochHistory};
 
 use super::Producers;
-use crate::{Incoming, Placed};
+use crate::{Digest, Incoming, Placed};
 
 /// Stored batches by rising offset, with what is remembered of their producers.
 #[derive(Clone, Debug, Default)]
 pub struct Stored {
     batches: Vec<(Header, Bytes)>,
+    /// Digests of batches as they came, by base offset.
+    received: BTreeMap<i64, Digest>,
     producers: Producers,
     /// As they were behind the batches that were dropped below the start, for a cut to begin with.
     below_start: Producers,
@@ -42,6 +46,7 @@ impl Stored {
 
     /// Appends a placed batch.
     pub fn append(&mut self, placed: &Placed) {
+        self.received.extend(placed.received.map(|digest| (placed.header.base_offset, digest)));
         self.push(placed.header, Bytes::from([placed.head.as_slice(), &placed.payload].concat()));
     }
 
@@ -53,8 +58,9 @@ impl Stored {
 
     /// Drops the batches from `to` on; producers and transactions become what they were there.
     pub fn cut(&mut self, to: i64) {
-        let Self { batches, below_start, .. } = std::mem::take(self);
-        *self = Self { batches: Vec::new(), producers: below_start.clone(), below_start };
+        let Self { batches, mut received, below_start, .. } = std::mem::take(self);
+        received.split_off(&to);
+        *self = Self { batches: Vec::new(), received, producers: below_start.clone(), below_start };
         let kept = batches.into_iter().filter(|(header, _)| header.base_offset < to);
         kept.for_each(|(header, bytes)| self.push(header, bytes));
     }
@@ -63,7 +69,10 @@ impl Stored {
     pub fn advance_start(&mut self, start: i64) {
         let is_left = |(header, _): &(Header, Bytes)| header.last_offset().is_some_and(|last| last >= start);
         let dropped = self.batches.extract_if(.., |batch| !is_left(batch));
-        dropped.for_each(|(header, bytes)| self.below_start.append(&header, &bytes));
+        dropped.for_each(|(header, bytes)| {
+            self.received.remove(&header.base_offset);
+            self.below_start.append(&header, &bytes);
+        });
     }
 
     /// See [`crate::Partition::compare`].
@@ -73,8 +82,15 @@ impl Stored {
         let touched = self.batches.iter().find(|(stored, _)| {
             stored.base_offset <= last && stored.last_offset().is_some_and(|end| end >= base_offset)
         });
+        let received = touched.and_then(|(stored, _)| self.received.get(&stored.base_offset));
         match touched {
             None => Comparison::Absent,
+            Some((stored, _)) if stored.base_offset == base_offset && received.is_some() => {
+                match received.filter(|digest| **digest == Digest::of(&batch.bytes)) {
+                    Some(_) => Comparison::Same,
+                    None => Comparison::Differs(base_offset),
+                }
+            }
             Some((_, bytes)) if *bytes == batch.bytes => Comparison::Same,
             Some((stored, bytes)) if stored.base_offset == base_offset => {
                 Comparison::Differs(first_difference(bytes, &batch.bytes))

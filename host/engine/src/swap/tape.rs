@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use verbatim_batch::Codec;
 use verbatim_contract::{Comparison, CutPreview, ProducerState, Replica, Unreadable};
 
-use crate::{Incoming, Partition};
+use crate::{Digest, Incoming, Partition};
 
 /// What a tape holds at most, in bytes; a question that does not fit any more is not on it.
 pub const MAX_TAPE_LEN: usize = 4 << 20;
@@ -38,6 +39,10 @@ pub struct Tape {
     replicas: Option<Vec<Replica>>,
     config: HashMap<String, Option<String>>,
     records: HashMap<u32, Reading>,
+    /// What records were compressed to, by codec and their digest.
+    compressed: HashMap<(Codec, Digest), Result<Bytes, String>>,
+    /// Some of that did not fit.
+    lost_compressed: bool,
 }
 
 /// A batch's records as far as they were read.
@@ -141,6 +146,25 @@ impl<P: Partition> Partition for Recorded<P> {
     fn records(&mut self, index: u32, batch: &Incoming, max: u32) -> Result<Vec<u8>, Unreadable> {
         let answer = self.inner.records(index, batch, max);
         self.note(|tape| tape.read(index, max, &answer));
+        answer
+    }
+
+    fn inflated(&mut self, index: u32, batch: &Incoming) -> Result<Bytes, Unreadable> {
+        // A module that rewrites records has read them, so they are on the tape already.
+        self.inner.inflated(index, batch)
+    }
+
+    fn compress(&mut self, codec: Codec, plain: &[u8]) -> Result<Vec<u8>, String> {
+        let answer = self.inner.compress(codec, plain);
+        self.note(|tape| {
+            let len = answer.as_ref().map_or_else(String::len, Vec::len);
+            if tape.takes(len.saturating_add(ANSWER_LEN)) {
+                let answer = answer.clone().map(Bytes::from);
+                tape.compressed.insert((codec, Digest::of(plain)), answer);
+            } else {
+                tape.lost_compressed = true;
+            }
+        });
         answer
     }
 
@@ -264,6 +288,27 @@ impl Partition for Replay {
             Some(End::Lost) | None => None,
         };
         self.known(end, Ok(Vec::new()))
+    }
+
+    fn inflated(&mut self, index: u32, _batch: &Incoming) -> Result<Bytes, Unreadable> {
+        let reading = self.tape.records.get(&index);
+        let found = match reading.and_then(|reading| Some((reading, reading.end?))) {
+            Some((reading, End::Complete)) => Some(Ok(Bytes::copy_from_slice(&reading.bytes))),
+            Some((_, End::Unreadable(unreadable))) => Some(Err(unreadable)),
+            Some((_, End::Lost)) | None => None,
+        };
+        self.known(found, Err(Unreadable::Corrupt))
+    }
+
+    /// Records that were not compressed live stay as they are: the module handed back others, and the plans differ.
+    fn compress(&mut self, codec: Codec, plain: &[u8]) -> Result<Vec<u8>, String> {
+        match self.tape.compressed.get(&(codec, Digest::of(plain))) {
+            Some(answer) => answer.clone().map(Vec::from),
+            None => {
+                self.inconclusive |= self.tape.lost_compressed;
+                Ok(plain.to_vec())
+            }
+        }
     }
 
     fn start_over(&mut self) {

@@ -5,8 +5,9 @@ use verbatim_contract::{Comparison, EpochEntry, Placement};
 use super::base::{Base, base};
 use super::{Settled, next_offset, parts, validated};
 use crate::plan::Source;
+use crate::rewrite::sealed;
 use crate::stage::Settlement;
-use crate::{Broken, Call, Duplicate, Invariant, Partition, Placed, Plan};
+use crate::{Broken, Call, Digest, Duplicate, Invariant, Partition, Placed, Plan};
 
 pub(super) fn plan<P: Partition>(
     call: &Call,
@@ -41,7 +42,7 @@ pub(super) fn plan<P: Partition>(
 /// I8: a duplicate is stored at its own offset with the same bytes.
 fn duplicates<P: Partition>(stored: &[Settled<'_>], partition: &mut P) -> Result<Vec<Duplicate>, Broken> {
     let stored = stored.iter().map(|settled| {
-        let Settled { index, batch, settlement: Settlement::Duplicate(base_offset) } = *settled else {
+        let &Settled { index, batch, settlement: &Settlement::Duplicate(base_offset) } = settled else {
             return Err(Broken::new(Invariant::Settled, "a batch is not settled as a duplicate"));
         };
         let own = batch.facts.header.base_offset;
@@ -112,12 +113,16 @@ impl Walk {
 
     fn append(&mut self, call: &Call, settled: Settled<'_>) -> Result<(), Broken> {
         let Settled { index, batch, settlement } = settled;
-        let Settlement::Append(placement) = settlement else {
-            let text = format!("batch {index} is called stored behind one that is not");
-            return Err(Broken::new(Invariant::Settled, text));
+        let (placement, rewritten) = match settlement {
+            Settlement::Append(placement) => (placement, None),
+            Settlement::Rewrite(placement, rewritten) => (placement, Some(rewritten)),
+            Settlement::Duplicate(_) => {
+                let text = format!("batch {index} is called stored behind one that is not");
+                return Err(Broken::new(Invariant::Settled, text));
+            }
         };
         let span = validated(settled)?;
-        let (base, epoch) = own_place(settled, placement)?;
+        let (base, epoch) = own_place(settled, *placement)?;
         let next = next_offset(index, base, span)?;
         let restart = self.restarts && self.appends.is_empty() && next > self.end;
         if base < self.end && !restart {
@@ -137,10 +142,20 @@ impl Walk {
                 format!("epoch {} begins inside batch {index}, start=`{}`", inside.epoch, inside.start);
             return Err(Broken::new(Invariant::Epochs, text));
         }
-        let (head, payload) = parts(batch).ok_or_else(|| {
+        let (header, head, payload) = match rewritten {
+            None => parts(batch).map(|(head, payload)| (batch.facts.header, head, payload)),
+            Some(rewritten) => {
+                let payload = rewritten.payload().clone();
+                let header = sealed(rewritten.header(), &payload);
+                Some((header, header.to_bytes(), payload))
+            }
+        }
+        .ok_or_else(|| {
             Broken::new(Invariant::Validated, format!("batch {index} is shorter than its header"))
         })?;
-        self.appends.push(Placed { index, header: batch.facts.header, head, payload });
+        // Whether this one was rewritten or not: a retry is to find one answer for all of them.
+        let received = call.policy.may_rewrite.then(|| Digest::of(&batch.bytes));
+        self.appends.push(Placed { index, header, head, payload, received });
         self.end = next;
         Ok(())
     }

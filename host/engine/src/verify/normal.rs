@@ -1,9 +1,10 @@
 //! A normal topic: the host's own log gives offsets and epochs, so a batch has exactly one place.
 
-use verbatim_batch::{CRC_START, Header, TimestampType, crc32c, crc32c_append};
+use verbatim_batch::{Header, TimestampType};
 use verbatim_contract::{EpochEntry, Placement};
 
 use super::{Settled, next_offset, parts, validated};
+use crate::rewrite::{Rewritten, sealed};
 use crate::stage::Settlement;
 use crate::{Broken, Call, Duplicate, Invariant, Partition, Placed, Plan};
 
@@ -31,9 +32,12 @@ pub(super) fn plan<P: Partition>(
     for &settled in settled {
         match settled.settlement {
             Settlement::Append(placement) => {
-                plan.appends.push(placed(call, settled, placement, &mut plan.end)?)
+                plan.appends.push(placed(call, settled, *placement, None, &mut plan.end)?)
             }
-            Settlement::Duplicate(base) => plan.duplicates.push(duplicate(settled, base, partition)?),
+            Settlement::Rewrite(placement, rewritten) => {
+                plan.appends.push(placed(call, settled, *placement, Some(rewritten), &mut plan.end)?);
+            }
+            Settlement::Duplicate(base) => plan.duplicates.push(duplicate(settled, *base, partition)?),
         }
     }
     plan.entries = entry(call, &plan.appends)?.into_iter().collect();
@@ -41,7 +45,13 @@ pub(super) fn plan<P: Partition>(
 }
 
 /// I8: the base is the end, the epoch is the partition's own; moves the end.
-fn placed(call: &Call, settled: Settled<'_>, placement: Placement, end: &mut i64) -> Result<Placed, Broken> {
+fn placed(
+    call: &Call,
+    settled: Settled<'_>,
+    placement: Placement,
+    rewritten: Option<&Rewritten>,
+    end: &mut i64,
+) -> Result<Placed, Broken> {
     let Settled { index, batch, .. } = settled;
     let span = validated(settled)?;
     if i64::from(batch.facts.header.record_count) != span {
@@ -63,28 +73,36 @@ fn placed(call: &Call, settled: Settled<'_>, placement: Placement, end: &mut i64
         return Err(Broken::new(Invariant::Settled, text));
     }
     *end = next_offset(index, placement.base_offset, span)?;
-    stamped(settled, placement)
+    stamped(settled, placement, rewritten)
         .ok_or_else(|| Broken::new(Invariant::Validated, format!("batch {index} is shorter than its header")))
 }
 
-/// I3: the five fields that may differ, and nothing else.
-fn stamped(Settled { index, batch, .. }: Settled<'_>, placement: Placement) -> Option<Placed> {
-    let (_, payload) = parts(batch)?;
-    let received = batch.facts.header;
+/// I3: the five fields that may differ, and nothing else but what comes of other records.
+fn stamped(
+    Settled { index, batch, .. }: Settled<'_>,
+    placement: Placement,
+    rewritten: Option<&Rewritten>,
+) -> Option<Placed> {
+    let received = rewritten.map_or(batch.facts.header, Rewritten::header);
+    let payload = rewritten
+        .map_or_else(|| parts(batch).map(|(_, payload)| payload), |it| Some(it.payload().clone()))?;
     let time =
         if placement.log_append_time { TimestampType::LogAppendTime } else { TimestampType::CreateTime };
+    let of_records = rewritten.filter(|_| !placement.log_append_time).map(|_| received.max_timestamp);
     let mut header = Header {
         base_offset: placement.base_offset,
         leader_epoch: placement.leader_epoch,
-        max_timestamp: placement.max_timestamp,
+        max_timestamp: of_records.unwrap_or(placement.max_timestamp),
         attributes: received.attributes.with_timestamp_type(time),
         ..received
     };
-    if header.max_timestamp != received.max_timestamp || header.attributes != received.attributes {
-        let head = header.to_bytes();
-        header.crc = crc32c_append(crc32c(head.get(CRC_START..)?), &payload);
+    if rewritten.is_some()
+        || header.max_timestamp != received.max_timestamp
+        || header.attributes != received.attributes
+    {
+        header = sealed(header, &payload);
     }
-    Some(Placed { index, header, head: header.to_bytes(), payload })
+    Some(Placed { index, header, head: header.to_bytes(), payload, received: None })
 }
 
 /// I8: a duplicate is one that the producer's state remembers, with its epoch and whole sequence range (R33).

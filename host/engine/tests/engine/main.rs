@@ -16,6 +16,7 @@ mod invariants;
 mod kept;
 mod memory;
 mod rewinds;
+mod rewrites;
 mod rollback;
 mod shadow;
 mod support;

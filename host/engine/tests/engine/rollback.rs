@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use hostile_module::Behaviour;
+use verbatim_batch::Codec;
 use verbatim_contract::{Comparison, CutPreview, ProducerState, Replica, Unreadable};
 use verbatim_engine::{
     Cause, Denied, Event, Follower, Incoming, Judge, MAX_PROBES, Memory, Module, Partition, ROLLBACK_WINDOW,
@@ -278,6 +280,14 @@ impl Partition for Watched {
         let piece = self.memory.records(index, batch, max);
         self.read.fetch_add(piece.as_ref().map_or(0, Vec::len), Ordering::Relaxed);
         piece
+    }
+
+    fn inflated(&mut self, index: u32, batch: &Incoming) -> Result<Bytes, Unreadable> {
+        self.memory.inflated(index, batch)
+    }
+
+    fn compress(&mut self, codec: Codec, plain: &[u8]) -> Result<Vec<u8>, String> {
+        self.memory.compress(codec, plain)
     }
 
     fn start_over(&mut self) {
