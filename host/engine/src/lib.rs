@@ -100,7 +100,7 @@
 //! # What a module cannot do
 //!
 //! A module can neither stop the host nor grow it. Time: 2 ms of its thread's processor time and 1 ms more for each 64 KiB
-//! handed over, its start included ([`Failure::Deadline`]). Memory, tables, and what it hands over in one call: [`Limits`]. Lines
+//! handed over, its start included ([`Failure::Deadline`]); what the host inflates and compresses meanwhile does not count. Memory, tables, and what it hands over in one call: [`Limits`]. Lines
 //! for the log: [`MAX_TRACE_LINES`] of [`MAX_TRACE_LEN`] bytes, and ten a second. When it fails, only its own store goes; the
 //! partition comes back as it was, and the next call has a new instance. [`Poison`] keeps count of requests that a module
 //! fails on, so that bad data cannot hold up a client for ever.

@@ -1,5 +1,6 @@
 //! What a module settled so far: nothing of it is done before the whole was verified.
 
+use verbatim_batch::Codec;
 use verbatim_contract::{
     Callbacks, Comparison, CutPreview, MAX_TEXT_LEN, Placement, ProducerState, Refusal, Replica, Unreadable,
 };
@@ -56,6 +57,12 @@ impl<P: Partition> Stage<P> {
     /// Bytes of records handed to the module so far.
     pub(crate) fn handed_over(&self) -> u64 {
         self.handed_over
+    }
+
+    /// Whether batch `index` has records that must be inflated.
+    pub(crate) fn is_compressed(&self, index: u32) -> bool {
+        let codec = self.incoming(index).map(|batch| batch.facts.header.attributes.codec());
+        codec.is_some_and(|codec| codec != Ok(Codec::None))
     }
 
     pub(crate) fn trace_budget(&self) -> TraceBudget {

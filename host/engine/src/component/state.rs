@@ -100,6 +100,13 @@ impl<P: Partition> log::Host for State<P> {
     }
 
     fn records(&mut self, index: u32, max: u32) -> wasmtime::Result<Result<Vec<u8>, log::Unreadable>> {
-        Ok(self.stage()?.records(index, max).map_err(convert::unreadable))
+        let stage = self.stage()?;
+        // Inflating is the host's work, bounded by what a batch may inflate to.
+        let pause = stage.is_compressed(index).then(Pause::begin);
+        let answer = stage.records(index, max).map_err(convert::unreadable);
+        if let Some(pause) = pause {
+            self.deadline.end(pause);
+        }
+        Ok(answer)
     }
 }

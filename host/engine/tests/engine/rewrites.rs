@@ -177,8 +177,7 @@ fn a_lie_is_never_stored() {
 
 #[test]
 fn control_batches_and_what_did_not_arrive_whole_are_not_rewritten() {
-    let marker = BatchBuilder::marker(100, (7, 1), 5, ControlType::Commit, 0).unwrap().leader_epoch(5);
-    let marker = marker.build().unwrap();
+    let marker = BatchBuilder::marker(100, (7, 1), 5, ControlType::Commit, 0).unwrap();
     refuses(|plain| plain, marker, Invariant::Bytes, "control batch 0");
     let mut damaged = batch(Codec::None, &CAME);
     damaged[17] ^= 1;
