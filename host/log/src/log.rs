@@ -85,7 +85,8 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::Corrupt`] names file and position where stored bytes are damaged other than by a crash;
-    /// [`LogError::Newer`] where a file's version is not known.
+    /// [`LogError::Newer`] where a file's version is not known; [`LogError::Folder`] where the folder is another topic's, or the
+    /// log was made with another [`Config::keeps_received`].
     pub fn open(folder: &Path, config: Config, io: Arc<dyn Io>) -> Result<(Self, Recovery), LogError> {
         open::open(folder, config, io)
     }

@@ -43,34 +43,33 @@ fn check_refused(disk: &Disk, config: &Config, expected: (&PathBuf, u64), words:
 
 #[test]
 fn batches_without_a_digest_are_cut() {
-    let whole = threes(0, 20).iter().flat_map(|batch| entry(batch, 0)).collect::<Vec<_>>();
+    let whole = threes(0, 40).iter().flat_map(|batch| entry(batch, 0)).collect::<Vec<_>>();
+    let changed = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = whole.clone();
+        change(&mut bytes);
+        bytes
+    };
     // The file as it is left, and how many batches have their digest.
-    let mut lost = whole.clone();
-    lost[512..].fill(0);
-    let mut hole = whole.clone();
-    hole[512..].first_chunk_mut::<400>().unwrap().copy_from_slice(&[0; 400]);
-    let mut sector = whole.clone();
-    sector[512..960].fill(0);
-    let mut last = whole.clone();
-    last[19 * 48 + 5] ^= 1;
     let cases = [
-        (whole[..48 * 7].to_vec(), 7),
-        (whole[..48 * 7 + 47].to_vec(), 7),
-        (whole[..1].to_vec(), 0),
+        (changed(&|bytes| bytes.truncate(48 * 7)), 7),
+        (changed(&|bytes| bytes.truncate(48 * 7 + 47)), 7),
+        (changed(&|bytes| bytes.truncate(1)), 0),
         (Vec::new(), 0),
-        (lost, 10),
-        (sector, 10),
-        (last, 19),
+        (changed(&|bytes| bytes[512..].fill(0)), 10),
+        // A sector was lost, and the next one was not.
+        (changed(&|bytes| bytes[512..1024].fill(0)), 10),
+        (changed(&|bytes| bytes[1000..1024].fill(0)), 20),
+        (changed(&|bytes| bytes[39 * 48 + 5] ^= 1), 39),
     ];
     for (bytes, sound) in cases {
-        let disk = crashed(&keeping(), 20);
+        let disk = crashed(&keeping(), 40);
         assert_eq!(disk.bytes(&file(0, "received")), whole);
         disk.set_bytes(&file(0, "received"), bytes);
         let (mut log, recovery) = try_open(&disk, &keeping()).unwrap();
         assert_eq!(read_all(&log), threes(0, sound).concat(), "{sound} are left");
-        assert_eq!(recovery.cut_bytes as usize, threes(0, 20 - sound).concat().len());
-        assert!(segments(&disk).len() == 1);
-        for batch in threes(0, 20) {
+        assert_eq!(recovery.cut_bytes as usize, threes(0, 40 - sound).concat().len());
+        assert_eq!(segments(&disk).len(), 1);
+        for batch in threes(0, 40) {
             let is_kept = crate::batches::next(&batch) <= 3 * sound;
             let expected = if is_kept { Comparison::Same } else { Comparison::Absent };
             assert_eq!(compare(&log, &batch, 0), expected);
@@ -79,8 +78,8 @@ fn batches_without_a_digest_are_cut() {
         assert_eq!(compare(&log, &plain(3 * sound + 3, 1, 3), 0), Comparison::Same);
     }
     // Zeros that end within a sector are not what a lost write leaves.
-    let disk = crashed(&keeping(), 20);
-    disk.set_bytes(&file(0, "received"), hole);
+    let disk = crashed(&keeping(), 40);
+    disk.set_bytes(&file(0, "received"), changed(&|bytes| bytes[512..912].fill(0)));
     check_refused(&disk, &keeping(), (&file(0, "received"), 480), "sound entries follow");
 }
 

@@ -9,7 +9,7 @@ use verbatim_log::{Commit, Config, Log};
 use super::{FOLDER, append_for, small, threes};
 use crate::batches::{digest, header, next, placed_for};
 use crate::cases::{create, try_open};
-use crate::disk::{Disk, Loss};
+use crate::disk::{Disk, Fault, Loss};
 use crate::model::read_all;
 
 /// One step of a life: batches that are stored for one original each, flushed; a cut first.
@@ -130,4 +130,31 @@ fn whatever_the_machine_ends_at() {
             }
         }
     }
+}
+
+/// The machine ends while a request that failed is being undone: of what it made, any part may come back.
+#[test]
+fn while_a_request_is_undone() {
+    let tiny = Config { segment_bytes: 1, ..small() };
+    let batches = threes(0, 4);
+    let placed: Vec<_> = batches.iter().map(|batch| placed_for(batch, 1)).collect();
+    let mut refused = 0;
+    for failing in 0..45 {
+        for (later, seed) in (1..16).flat_map(|later| (0..6).map(move |seed| (later, seed))) {
+            let disk = Disk::new(seed * 7919 + later);
+            let mut log = create(&disk, &tiny);
+            log.apply(&Commit { batches: &placed[..1], ..Commit::default() }).unwrap();
+            log.flush().unwrap();
+            disk.set_fault(failing, Fault::Fail);
+            disk.set_power_loss(failing + later, Loss::Random);
+            refused += u32::from(log.apply(&Commit { batches: &placed[1..], ..Commit::default() }).is_err());
+            drop(log);
+            disk.power_loss(Loss::Random);
+            let hint = format!("fails at {failing}, the machine {later} later, seed {seed}");
+            let (log, _) = try_open(&disk, &tiny).unwrap_or_else(|error| panic!("{error}, {hint}"));
+            let stored = |count: usize| batches[..count].iter().map(|batch| (batch.clone(), 1)).collect();
+            assert!((1..=4).any(|count| holds(&log, &stored(count))), "{:?}, {hint}", log.position());
+        }
+    }
+    assert!(refused > 1_000, "{refused} were refused");
 }
