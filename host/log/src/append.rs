@@ -404,12 +404,10 @@ impl Mark {
         // One that was just being made is not in the list yet.
         let mut made = segment::list(&*log.io, &log.folder)?;
         made.retain(|base| !log.segments.iter().any(|segment| segment.base == *base));
-        for base in &made {
-            remove_segment(&*log.io, &Names::new(&log.folder, *base))?;
-        }
         remove_snapshots_above(&*log.io, &log.folder, self.end)?;
-        if !made.is_empty() {
-            // Else a power loss could bring back what was refused.
+        // The last first, each for good: a power loss could bring back what was refused, or some of it without the rest.
+        for base in made.iter().rev() {
+            remove_segment(&*log.io, &Names::new(&log.folder, *base))?;
             sync_parent(&*log.io, &self.last.names.log)?;
         }
         if log.facts.keeps_received {

@@ -58,7 +58,7 @@ fn batches_without_a_digest_are_cut() {
         (changed(&|bytes| bytes[512..].fill(0)), 10),
         // A sector was lost, and the next one was not.
         (changed(&|bytes| bytes[512..1024].fill(0)), 10),
-        (changed(&|bytes| bytes[1000..1024].fill(0)), 20),
+        (changed(&|bytes| bytes[960..1024].fill(0)), 20),
         (changed(&|bytes| bytes[39 * 48 + 5] ^= 1), 39),
     ];
     for (bytes, sound) in cases {
