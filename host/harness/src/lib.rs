@@ -45,6 +45,6 @@ pub use reason::reason_name;
 pub use report::{Difference, LeftOut, Outcome, Report};
 pub use run::run;
 pub use shipped::{Shipped, assert_passes};
-pub use state::inflate;
+pub use state::{compress, inflate};
 pub use subject::Subject;
 pub use suite::{LoadError, Scenario, Suite, load};

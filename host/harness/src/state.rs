@@ -36,12 +36,19 @@ pub fn inflate(codec: Codec, payload: &[u8]) -> Result<Vec<u8>, Unreadable> {
     })
 }
 
+/// Compresses, for [`Memory::compress`].
+///
+/// # Errors
+/// The codec's library failed.
+pub fn compress(codec: Codec, plain: &[u8]) -> Result<Vec<u8>, String> {
+    verbatim_compression::deflate(codec, plain).map_err(|error| error.to_string())
+}
+
 /// The log before the first request.
 pub(crate) fn log(mode: Mode, policy: &PolicySpec, spec: &LogSpec, named: &Named) -> Result<Memory, String> {
     let mut log = Memory::new(self::policy(mode, policy));
     log.inflate = inflate;
-    log.compress =
-        |codec, plain| verbatim_compression::deflate(codec, plain).map_err(|error| error.to_string());
+    log.compress = compress;
     for batch in &spec.batches {
         for bytes in batch::build(batch, named)? {
             push(&mut log, Bytes::from(bytes))?;

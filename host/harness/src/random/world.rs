@@ -16,7 +16,7 @@ pub type Sent = (Request, Vec<EpochEntry>, Bytes);
 #[must_use]
 pub fn log(tape: &mut Tape<'_>) -> Memory {
     let mut log = Memory::new(policy(tape));
-    log.inflate = crate::inflate;
+    (log.inflate, log.compress) = (crate::inflate, crate::compress);
     for _ in 0..tape.below(5) {
         append(tape, &mut log);
     }

@@ -3,7 +3,7 @@
 use hostile_module::Behaviour;
 use verbatim_engine::contract::{Description, Position, Replica};
 use verbatim_engine::{Call, Engine, Instance, Judge, Judged, Limits, Memory, Module, NotJoined};
-use verbatim_harness::{DEFAULT_SEED, Report, Shipped, Subject, assert_passes, contract};
+use verbatim_harness::{DEFAULT_SEED, Report, Shipped, Subject, assert_passes, contract, load, run};
 use verbatim_policy::ExactMirroring;
 
 use crate::{module, seed};
@@ -16,6 +16,17 @@ fn natively() {
 #[test]
 fn through_the_component() {
     assert_passes(&Subject::module(&module()), &Shipped::ALL);
+}
+
+/// Scenarios of a module that hands back other records.
+#[test]
+fn redact_leaves_what_its_scenarios_say() {
+    let engine = Engine::new(Limits::default()).unwrap();
+    let module = Module::load(&engine, verbatim_artifact::redact().unwrap()).unwrap();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guest/redact/scenarios");
+    let report = run(&load(folder.as_ref()).unwrap(), &mut module.instance().unwrap());
+    assert!(report.is_success() && report.tests.len() >= 12, "{report}");
+    assert_passes(&Subject::module(&module), &[Shipped::Contract]);
 }
 
 #[test]
