@@ -1,6 +1,6 @@
 //! Compiled modules by name, as a broker takes its judges from; each can be swapped while it serves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -148,6 +148,11 @@ impl Modules {
 impl Judges for Modules {
     fn knows(&self, module: &str) -> bool {
         self.named.contains_key(module)
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        let said = |generation: &Generation| generation.module().inspect().description.name.clone();
+        self.iter().flat_map(|(name, generation)| [name.to_owned(), said(&generation)]).collect()
     }
 
     fn digest(&self, _: &str) -> Option<Digest> {

@@ -31,6 +31,7 @@ mod no_compiler;
 mod normal_topic;
 mod reader;
 mod readme;
+mod redact;
 mod serve;
 mod tidy;
 mod verify;

@@ -1,5 +1,7 @@
 //! Where a broker gets its judges from: modules by name, whatever they run in.
 
+use std::collections::BTreeSet;
+
 use verbatim_contract::{Membership, ProducePath};
 use verbatim_engine::{Digest, Failure, Judge, Native};
 
@@ -10,6 +12,10 @@ use crate::properties::DEFAULT_MODULE;
 pub trait Judges: Send + Sync + 'static {
     /// Whether there is a module of this name.
     fn knows(&self, module: &str) -> bool;
+
+    /// What the modules are called: as topics choose them, and as they call themselves where that differs. A module's own keys
+    /// begin with such a name.
+    fn names(&self) -> BTreeSet<String>;
 
     /// By which digest failures are counted of a judge that does not say itself what it is ([`Judge::follow`]); `None` where there
     /// is no such module, or where each of its judges does.
@@ -33,6 +39,10 @@ pub struct NativeJudges<R>(
 impl<R: ProducePath + Membership + Clone + Send + Sync + 'static> Judges for NativeJudges<R> {
     fn knows(&self, module: &str) -> bool {
         module == DEFAULT_MODULE
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        BTreeSet::from([DEFAULT_MODULE.to_owned(), self.0.describe().name])
     }
 
     fn digest(&self, module: &str) -> Option<Digest> {

@@ -15,6 +15,7 @@ mod fetch;
 mod groups;
 mod judges;
 pub mod metrics;
+mod module_keys;
 mod partition;
 mod produce;
 mod promotion;

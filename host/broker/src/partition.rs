@@ -13,6 +13,7 @@ use verbatim_engine::{Incoming, Partition};
 use verbatim_log::{Log, LogError, LogReader, View};
 
 use crate::catalogue::Topic;
+use crate::module_keys;
 use crate::shared::PartitionId;
 
 /// A partition as readers see it.
@@ -229,7 +230,7 @@ impl Partition for OwnPartition {
     }
 
     fn config(&mut self, key: &str) -> Option<String> {
-        self.0.topic.values.get(key).cloned()
+        module_keys::get(&self.0.topic.values, key).cloned()
     }
 
     fn trace(&mut self, line: &str) {
@@ -252,7 +253,7 @@ pub(crate) fn policy(topic: &Topic, index: u32) -> Policy {
         exact: settings.exact,
         rewind_truncate: settings.rewind_truncate,
         validate_records: !settings.exact || settings.validate_exact_records,
-        may_rewrite: settings.exact && settings.may_rewrite,
+        may_rewrite: settings.may_rewrite,
         compacted: settings.compacted,
         log_append_time: settings.log_append_time,
         max_message_bytes: settings.max_message_bytes,

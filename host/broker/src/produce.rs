@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
-use verbatim_contract::{EpochEntry, Reason, Refusal, Request};
+use verbatim_contract::{EpochEntry, Policy, Reason, Refusal, Request};
 use verbatim_engine::{
     Call, Denied, Failure, Incoming, Judged, MAX_FAILURES, Plan, PoisonKey, Source, Stamp,
 };
@@ -168,7 +168,8 @@ impl Worker {
         batches: &[Incoming],
         plan: &Plan,
     ) -> Outcome {
-        if let Some(refusal) = too_large(partition, plan, self.setup.exact_batch_bytes_max) {
+        if let Some(refusal) = too_large(partition.policy(), plan, batches, self.setup.exact_batch_bytes_max)
+        {
             self.metrics.refused(refusal.reason);
             return refused(partition, request, refusal);
         }
@@ -214,21 +215,34 @@ fn with_producers(partition: &OwnPartition, batches: Vec<Incoming>) -> Vec<Incom
         .collect()
 }
 
-/// R12: on an exact topic only the host's own cap counts.
-fn too_large(partition: &OwnPartition, plan: &Plan, most: usize) -> Option<Refusal> {
-    let bytes = |placed: &verbatim_engine::Placed| placed.head.len().saturating_add(placed.payload.len());
-    let large =
-        plan.appends().iter().filter(|_| partition.policy().exact).find(|placed| bytes(placed) > most)?;
-    Some(Refusal {
-        reason: Reason::BatchTooLarge,
-        batch: Some(large.index),
-        expected: i64::try_from(most).ok(),
-        text: format!(
-            "batch {}: an exact topic takes batches of at most {most} bytes on this host, length=`{}`",
-            large.index,
-            bytes(large)
-        ),
+/// R12 for what would be stored. On an exact topic only the host's own cap counts; on a normal one the module has judged what
+/// came, so what it made of it is left to judge.
+fn too_large(policy: &Policy, plan: &Plan, batches: &[Incoming], cap: usize) -> Option<Refusal> {
+    let exact = [(Reason::BatchTooLarge, "which is this host's limit for exact topics", cap)];
+    let normal = [
+        (Reason::BatchTooLarge, "which is max.message.bytes", bytes(policy.max_message_bytes)),
+        (Reason::SegmentTooSmall, "which is segment.bytes", bytes(policy.segment_bytes)),
+    ];
+    let limits = if policy.exact { &exact[..] } else { &normal[..] };
+    plan.appends().iter().find_map(|placed| {
+        let length = placed.head.len().saturating_add(placed.payload.len());
+        let received = batches.get(bytes(placed.index)).map(|batch| batch.bytes.len());
+        let judged = !policy.exact && received == Some(length);
+        let (reason, which, most) = limits.iter().find(|(_, _, most)| !judged && length > *most)?;
+        Some(Refusal {
+            reason: *reason,
+            batch: Some(placed.index),
+            expected: i64::try_from(*most).ok(),
+            text: format!(
+                "batch {}: what is stored must have at most {most} bytes, {which}, length=`{length}`",
+                placed.index
+            ),
+        })
     })
+}
+
+fn bytes(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn apply(partition: &mut OwnPartition, id: PartitionId, request: &Request, plan: &Plan) -> Outcome {

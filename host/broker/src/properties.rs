@@ -1,7 +1,8 @@
 //! The table of topic properties: name, type, default, what a value may be, what it does here.
 //!
 //! Names, types, defaults and broker-side twins are Apache Kafka's; the `produce.*` ones are this project's own. Everything
-//! that reads, checks, shows or documents a property goes through [`PROPERTIES`].
+//! that reads, checks, shows or documents a property goes through [`PROPERTIES`]. What is not in it belongs to a module
+//! (`module_keys.rs`).
 
 use verbatim_wire::error::ErrorCode;
 
@@ -13,7 +14,7 @@ pub const EXACT: &str = "produce.at.offset";
 pub const REWIND: &str = "produce.at.offset.rewind";
 /// The name of the record validation of an exact topic.
 pub const VALIDATION: &str = "produce.at.offset.validation";
-/// The name of the permission to rewrite records of an exact topic.
+/// The name of the permission to rewrite records.
 pub const REWRITE: &str = "produce.at.offset.rewrite";
 /// The name of the recorded id of the source topic.
 pub const SOURCE_TOPIC_ID: &str = "produce.at.offset.source.topic.id";
@@ -79,15 +80,8 @@ pub struct Property {
 
 impl Property {
     /// The property of that name.
-    ///
-    /// # Errors
-    /// INVALID_CONFIG for a name that is not in the table.
-    pub(crate) fn find(name: &str) -> Result<&'static Self, ApiError> {
-        PROPERTIES.iter().find(|property| property.name == name).ok_or_else(|| {
-            ApiError::config(format!(
-                "unknown topic property, expected one that DescribeConfigs lists, name=`{name}`"
-            ))
-        })
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
+        PROPERTIES.iter().find(|property| property.name == name)
     }
 
     /// Judges a value.
@@ -286,7 +280,8 @@ pub const PROPERTIES: &[Property] = &[
         .doc("Whether a truncation of the source is refused or followed."),
     property(REWRITE, Kind::Word(&["refuse", "allow"]), "refuse", "")
         .change(Change::AtCreation)
-        .doc("Whether the module may hand back other records, which this version never takes; set at creation only."),
+        .acted_on()
+        .doc("Whether the module may hand back other records, of a normal topic too; set at creation only."),
     property(SOURCE_TOPIC_ID, Kind::TopicId, "AAAAAAAAAAAAAAAAAAAAAA", "")
         .change(Change::AtCreation)
         .acted_on()

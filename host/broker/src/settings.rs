@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use crate::errors::ApiError;
+use crate::module_keys;
 use crate::properties::{self, Property};
 
-/// A topic's own properties by name, as given; what is not here has the default of the table.
+/// A topic's own properties by name, as given, and its keys of modules; what is not here has the default of the table.
 pub(crate) type Values = BTreeMap<String, String>;
 
 /// The properties that the host acts on, read once when they change.
@@ -62,8 +63,11 @@ impl Settings {
     /// INVALID_CONFIG naming key, value and expectation.
     pub(crate) fn read(values: &Values) -> Result<Self, ApiError> {
         for (name, value) in values {
-            Property::find(name)?.check(value)?;
+            if let Some(property) = Property::find(name) {
+                property.check(value)?;
+            }
         }
+        module_keys::check_form(values)?;
         let settings = Self {
             exact: text(values, properties::EXACT) == "true",
             rewind_truncate: text(values, properties::REWIND) == "truncate",
@@ -106,8 +110,7 @@ impl Settings {
 /// The value of a property: the topic's own, else the table's default.
 #[must_use]
 pub(crate) fn text<'a>(values: &'a Values, name: &str) -> &'a str {
-    let default =
-        || properties::PROPERTIES.iter().find(|property| property.name == name).map_or("", |it| it.default);
+    let default = || Property::find(name).map_or("", |property| property.default);
     values.get(name).map_or_else(default, |value| value.trim())
 }
 
@@ -155,7 +158,11 @@ mod tests {
                 assert!(error.text.contains(part), "{} lacks {part}", error.text);
             }
         }
-        assert!(Settings::read(&values(&[("no.such", "1")])).unwrap_err().text.contains("no.such"));
+        for name in ["nosuch", ".such", "no."] {
+            let error = Settings::read(&values(&[(name, "1")])).unwrap_err();
+            assert_eq!(error.code.number(), 40);
+            assert!(error.text.contains(&format!("`{name}`")), "{}", error.text);
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use verbatim_wire::error::ErrorCode;
 
 use crate::catalogue::{self, Snapshot, State, Topic};
 use crate::errors::ApiError;
+use crate::module_keys;
 use crate::promotion;
 use crate::properties::{self, PROPERTIES};
 use crate::settings::{Settings, Values};
@@ -92,6 +93,7 @@ pub(crate) async fn alter(
     let topic = snapshot.topic(change.topic).ok_or_else(|| ApiError::unknown_topic(change.topic))?;
     let mut values = topic.values.clone();
     edit(&mut values)?;
+    module_keys::check_change(shared.judges.as_ref(), (&topic.values, &values), change.by_mirror)?;
     let settings = Settings::read(&values)?;
     check_module(shared, &settings)?;
     check_change(topic, &settings, &values, change.by_mirror)?;
@@ -199,6 +201,7 @@ fn judged(shared: &Shared, new: NewTopic) -> Result<Topic, ApiError> {
         return Err(ApiError::new(ErrorCode::TopicAlreadyExists, text));
     }
     let partitions = partition_count(shared, if new.partitions == -1 { 1 } else { new.partitions })?;
+    module_keys::check_change(shared.judges.as_ref(), (&Values::new(), &new.values), false)?;
     let settings = Settings::read(&new.values)?;
     check_module(shared, &settings)?;
     Ok(Topic {

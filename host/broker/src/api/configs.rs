@@ -3,6 +3,7 @@
 use kafka_protocol::protocol::StrBytes;
 
 use crate::config::FlushPolicy;
+use crate::module_keys;
 use crate::properties::{PROPERTIES, Property};
 use crate::settings::{self, Values};
 use crate::shared::Shared;
@@ -25,6 +26,9 @@ pub(super) const FROM_HOST: i8 = 4;
 /// Where a value comes from: the table.
 pub(super) const FROM_DEFAULT: i8 = 5;
 
+/// The type of a text.
+const STRING: i8 = 2;
+
 /// A property with its value.
 pub(super) struct Row {
     pub(super) name: StrBytes,
@@ -34,24 +38,40 @@ pub(super) struct Row {
     pub(super) read_only: bool,
     pub(super) doc: &'static str,
     /// Name, value and source, the one that counts first.
-    pub(super) synonyms: Vec<(&'static str, String, i8)>,
+    pub(super) synonyms: Vec<(StrBytes, String, i8)>,
 }
 
-/// All properties of a topic.
+/// All properties of a topic, then what it has of modules' own keys.
 pub(super) fn topic_rows(values: &Values) -> impl Iterator<Item = Row> + use<'_> {
-    PROPERTIES.iter().map(|property| topic_row(property, values))
+    let own = PROPERTIES.iter().map(|property| topic_row(property, values));
+    own.chain(module_keys::of(values).map(|(name, value)| module_row(name, value)))
+}
+
+fn module_row(name: &str, value: &str) -> Row {
+    let name = StrBytes::from_string(name.to_owned());
+    Row {
+        name: name.clone(),
+        value: Some(StrBytes::from_string(value.to_owned())),
+        source: FROM_TOPIC,
+        kind: STRING,
+        read_only: false,
+        doc: "A module's own key: what it means is the module's matter.",
+        synonyms: vec![(name, value.to_owned(), FROM_TOPIC)],
+    }
 }
 
 fn topic_row(property: &'static Property, values: &Values) -> Row {
+    let name = StrBytes::from_static_str(property.name);
     let mut synonyms = Vec::new();
     if let Some(value) = values.get(property.name) {
-        synonyms.push((property.name, value.clone(), FROM_TOPIC));
+        synonyms.push((name.clone(), value.clone(), FROM_TOPIC));
     }
     if !property.twin.is_empty() {
-        synonyms.push((property.twin, property.default.to_owned(), FROM_DEFAULT));
+        let twin = StrBytes::from_static_str(property.twin);
+        synonyms.push((twin, property.default.to_owned(), FROM_DEFAULT));
     }
     Row {
-        name: StrBytes::from_static_str(property.name),
+        name,
         value: Some(StrBytes::from_string(settings::text(values, property.name).to_owned())),
         source: if values.contains_key(property.name) { FROM_TOPIC } else { FROM_DEFAULT },
         kind: property.type_number(),
@@ -126,8 +146,9 @@ pub(super) fn broker_rows(shared: &Shared) -> Vec<Row> {
 }
 
 fn broker_row(name: &'static str, kind: i8, value: String, source: i8, doc: &'static str) -> Row {
+    let name = StrBytes::from_static_str(name);
     Row {
-        name: StrBytes::from_static_str(name),
+        name: name.clone(),
         value: Some(StrBytes::from_string(value.clone())),
         source,
         kind,

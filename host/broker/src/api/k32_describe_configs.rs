@@ -1,6 +1,6 @@
 //! DescribeConfigs, v1 to v4.
 //!
-//! - Topics (resource type 2) by name: all properties of the table, or those named; unknown keys are passed over, as in
+//! - Topics (resource type 2) by name: all properties of the table and its keys of modules, or those named; unknown keys are passed over, as in
 //!   Kafka. Source is the topic (1) or the default (5); the synonyms end with the broker-wide twin.
 //! - Brokers (resource type 4): this node's id, or the empty name for cluster-wide defaults, of which there are none. All
 //!   read-only.
@@ -84,9 +84,9 @@ fn rows(shared: &Shared, asked: &DescribeConfigsResource) -> Result<Vec<Row>, Ap
 }
 
 fn result(row: Row, show: Show) -> DescribeConfigsResourceResult {
-    let synonym = |(name, value, source): (&'static str, String, i8)| {
+    let synonym = |(name, value, source): (StrBytes, String, i8)| {
         DescribeConfigsSynonym::default()
-            .with_name(StrBytes::from_static_str(name))
+            .with_name(name)
             .with_value(Some(StrBytes::from_string(value)))
             .with_source(source)
     };

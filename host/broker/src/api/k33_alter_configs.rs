@@ -2,6 +2,7 @@
 //!
 //! - Judged as in IncrementalAlterConfigs. A request that merely leaves `produce.at.offset` out of an exact topic's
 //!   properties is 40, INVALID_CONFIG: removing it has to be said (by IncrementalAlterConfigs, or here by `false`).
+//! - A module's own key (see [`crate::module_keys`]) that keeps its value may stay, also if its module is gone.
 //! - There is no mirror's mark in this API: on an exact topic a change of what shapes data is 44.
 //!
 //! Left out: resources other than topics are refused by name with 42.

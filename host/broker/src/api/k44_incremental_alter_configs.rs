@@ -2,6 +2,8 @@
 //!
 //! - Topics only; operations set (0), delete (1), append (2) and subtract (3), the last two on lists. The changes of one
 //!   resource are judged together and become one durable change, or none. `validate_only` changes nothing.
+//! - A module's own key (see [`crate::module_keys`]) can be set and deleted, and is no list. One of a module that the host does
+//!   not have any more can be deleted. With the mirror's mark any change of one is 44.
 //! - `produce.at.offset` can only be removed: delete it, or set it to false; other changes may come along. That promotes the topic
 //!   (see [`crate::promotion`]) and needs no tag, so that an operator can do it in an emergency. Anything else is 40,
 //!   INVALID_CONFIG.
@@ -17,6 +19,7 @@ use verbatim_wire::error::ErrorCode;
 use verbatim_wire::tag::Marked;
 
 use crate::errors::{self, ApiError};
+use crate::module_keys;
 use crate::properties::{self, Kind, Property};
 use crate::settings::{self, Values};
 use crate::shared::Shared;
@@ -59,14 +62,17 @@ async fn alter(
     super::only_topics(resource.resource_type, resource.configs.iter().map(|config| config.name.as_str()))?;
     let change = Change { topic: resource.resource_name.as_str(), by_mirror, validate_only };
     topics::alter(shared, change, |values| {
-        resource.configs.iter().try_for_each(|config| apply(values, config))
+        resource.configs.iter().try_for_each(|config| apply(shared, values, config))
     })
     .await
 }
 
-fn apply(values: &mut Values, config: &AlterableConfig) -> Result<(), ApiError> {
+fn apply(shared: &Shared, values: &mut Values, config: &AlterableConfig) -> Result<(), ApiError> {
     let name = config.name.as_str();
-    let property = Property::find(name)?;
+    let property = Property::find(name);
+    if property.is_none() && !values.contains_key(name) {
+        module_keys::check_name(shared.judges.as_ref(), name)?;
+    }
     let value = || {
         let value = config.value.as_ref().map(|value| value.trim());
         value.ok_or_else(|| ApiError::config(format!("topic property {name} has no value, expected one")))
@@ -85,11 +91,11 @@ fn apply(values: &mut Values, config: &AlterableConfig) -> Result<(), ApiError> 
             values.remove(name);
         }
         operation @ (APPEND | SUBTRACT) => {
-            if !matches!(property.kind, Kind::Words(_) | Kind::List) {
-                let text = format!(
-                    "append and subtract need a list, but topic property {name} is {}",
-                    property.type_name()
-                );
+            let is_list =
+                property.is_some_and(|property| matches!(property.kind, Kind::Words(_) | Kind::List));
+            if !is_list {
+                let kind = property.map_or("a module's own", Property::type_name);
+                let text = format!("append and subtract need a list, but topic property {name} is {kind}");
                 return Err(ApiError::config(text));
             }
             let changed: Vec<&str> = properties::items(value()?).collect();

@@ -1,5 +1,6 @@
 //! A module that fails costs one partition's request an error and nobody else anything.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use verbatim_broker::{Judges, NativeJudges, OwnPartition};
@@ -17,6 +18,10 @@ struct TrappingJudge(Box<dyn Judge<OwnPartition>>);
 impl Judges for Trapping {
     fn knows(&self, module: &str) -> bool {
         self.0.knows(module)
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        self.0.names()
     }
 
     fn digest(&self, module: &str) -> Option<Digest> {

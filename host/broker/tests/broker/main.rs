@@ -10,6 +10,7 @@ mod groups;
 mod heads;
 mod hostile;
 mod metrics;
+mod module_keys;
 mod operations;
 mod peers;
 mod power_loss;

@@ -189,7 +189,7 @@ impl Clusters<'_> {
         };
         planned.settings = settings::changes(&wanted, &copy).into_iter().collect();
         planned.secret =
-            wanted.into_iter().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+            wanted.set.into_iter().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Which settings of a source topic its copy gets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::admin::Change;
 use crate::cluster::TopicConfig;
@@ -17,23 +17,37 @@ const OWN: &[&str] = &[
 ];
 const OWN_PREFIX: &str = "produce.";
 
-/// What the source's topic itself sets and the copy shall have. `None` stands for a value that the source keeps secret.
-pub(super) fn carried(source: &Settings) -> BTreeMap<String, Option<String>> {
-    let carried = source.iter().filter(|(name, config)| config.is_set && !is_own(name));
-    carried.map(|(name, config)| (name.clone(), config.value.clone())).collect()
+/// What the copy shall have of the source's topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Carried {
+    /// What that topic sets itself. `None` stands for a value that the source keeps secret.
+    pub(super) set: BTreeMap<String, Option<String>>,
+    /// What it could set and does not. What the source does not know, such as rules of a module that judges the copy, is the
+    /// copy's own.
+    unset: BTreeSet<String>,
+}
+
+/// What the copy of a topic with these settings shall have.
+pub(super) fn carried(source: &Settings) -> Carried {
+    let (set, unset): (Vec<_>, Vec<_>) =
+        source.iter().filter(|(name, _)| !is_own(name)).partition(|(_, config)| config.is_set);
+    Carried {
+        set: set.into_iter().map(|(name, config)| (name.clone(), config.value.clone())).collect(),
+        unset: unset.into_iter().map(|(name, _)| name.clone()).collect(),
+    }
 }
 
 /// What has to change so that the copy, which sets these itself, is as wanted.
-pub(super) fn changes(wanted: &BTreeMap<String, Option<String>>, copy: &Settings) -> Vec<Change> {
+pub(super) fn changes(wanted: &Carried, copy: &Settings) -> Vec<Change> {
     let differs = |name: &String, value: &String| {
         copy.get(name).is_none_or(|config| !config.is_set || config.value.as_ref() != Some(value))
     };
-    let known = wanted.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let known = wanted.set.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     let set = known.filter(|(name, value)| differs(name, value));
     let set = set.map(|(name, value)| (name.clone(), Some(value.clone())));
     let gone = copy
         .iter()
-        .filter(|(name, config)| config.is_set && !is_own(name) && !wanted.contains_key(*name))
+        .filter(|(name, config)| config.is_set && wanted.unset.contains(*name))
         .map(|(name, _)| (name.clone(), None));
     set.chain(gone).collect()
 }
@@ -67,15 +81,17 @@ mod tests {
             ("cleanup.policy", Some("delete"), false),
             ("min.insync.replicas", Some("2"), true),
             ("produce.at.offset", Some("true"), true),
+            ("max.message.bytes", Some("1048588"), false),
             ("secret", None, true),
         ]);
         let wanted = carried(&source);
-        assert_eq!(wanted.keys().collect::<Vec<_>>(), ["retention.ms", "secret", "segment.ms"]);
+        assert_eq!(wanted.set.keys().collect::<Vec<_>>(), ["retention.ms", "secret", "segment.ms"]);
         let copy = settings(&[
             ("retention.ms", Some("9"), true),
             ("segment.ms", Some("2"), true),
             ("max.message.bytes", Some("5"), true),
             ("min.insync.replicas", Some("3"), true),
+            ("redact.mask.json", Some("$.card"), true),
             ("produce.at.offset", Some("true"), true),
         ]);
         let expected =

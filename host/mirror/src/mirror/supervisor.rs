@@ -43,7 +43,7 @@ struct Known {
     /// Its partitions that have a task.
     running: i32,
     /// What the copy was given last.
-    carried: Option<BTreeMap<String, Option<String>>>,
+    carried: Option<settings::Carried>,
     /// Nothing is done for it any more.
     stopped: bool,
     /// Something is still to be tried again.

@@ -1,13 +1,11 @@
 //! The destination's side of a topic: looked at before the first write, made if it is not there, kept like its source.
 
-use std::collections::BTreeMap;
-
 use uuid::Uuid;
 use verbatim_wire::error::ErrorCode;
 
 use super::admin::{Admin, Change, Denied};
 use super::progress::Board;
-use super::settings::{Settings, changes};
+use super::settings::{Carried, Settings, changes};
 use super::trouble::{Halt, Side, Trouble};
 use crate::cluster::{Cluster, ClusterError, TopicInfo, Topics, id_text};
 
@@ -82,14 +80,10 @@ impl Keeper<'_> {
     }
 
     /// Gives the copy the source's settings. What the destination does not take is noted.
-    pub(super) async fn settle(
-        &self,
-        topic: &str,
-        wanted: &BTreeMap<String, Option<String>>,
-    ) -> Result<(), Trouble> {
+    pub(super) async fn settle(&self, topic: &str, wanted: &Carried) -> Result<(), Trouble> {
         let copy = self.configs(topic).await?;
         self.board.forget_notes(topic, NOT_CARRIED);
-        for (name, _) in wanted.iter().filter(|(_, value)| value.is_none()) {
+        for (name, _) in wanted.set.iter().filter(|(_, value)| value.is_none()) {
             self.board.note(
                 topic,
                 format!("{NOT_CARRIED}{name} is not carried over: the source keeps its value secret"),

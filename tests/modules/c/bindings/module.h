@@ -474,7 +474,10 @@ typedef struct {
 
 // Imported Functions from `verbatim:produce/config@1.0.0`
 // The value of one of the module's own keys, as the operator set it for this topic; none when unset, when the key has
-// more than 255 bytes, and outside a call of `produce`.
+// more than 255 bytes, and outside a call of `produce`. A key is asked for as the operator writes it: the module's
+// name, a dot, and a name of the module's choice, as in `redact.mask.json`. Its value has at most 32,767 bytes and no
+// blanks around it. Properties of the topic that are the host's own are not to be had here: what of them matters comes
+// as the policy.
 extern bool verbatim_produce_config_get(module_string_t *key, module_string_t *ret);
 
 // Imported Functions from `verbatim:produce/log@1.0.0`

@@ -1,5 +1,6 @@
 //! `/healthz` and `/readyz` through a host's life.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -41,6 +42,10 @@ struct WaitingJudge(Box<dyn Judge<OwnPartition>>, Arc<Gate>);
 impl Judges for Waiting {
     fn knows(&self, module: &str) -> bool {
         self.0.knows(module)
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        self.0.names()
     }
 
     fn digest(&self, module: &str) -> Option<Digest> {
