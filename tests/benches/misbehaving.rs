@@ -151,7 +151,11 @@ fn places(host: &Host) -> anyhow::Result<Places> {
     for index in 0..TOPICS {
         let topic = format!("wild-{index}");
         let partitions = u32::try_from(Behaviour::ALL.len())?;
-        host.create_topic(&topic, partitions, &[EXACT, "produce.module=hostile"])?;
+        host.create_topic(
+            &topic,
+            partitions,
+            &[EXACT, "produce.module=hostile", "produce.at.offset.rewrite=allow"],
+        )?;
         let parity = parity(&topic)?;
         wild.push((topic, parity));
     }

@@ -26,7 +26,7 @@ const FAILURES_MAX: usize = 3;
 const GROWTH_KIB_MAX: u64 = 64 << 10;
 
 /// Everything that is a failure of the module.
-const FAILING: [Behaviour; 16] = [
+const FAILING: [Behaviour; 17] = [
     Behaviour::Traps,
     Behaviour::Spins,
     Behaviour::AsksForEver,
@@ -43,6 +43,7 @@ const FAILING: [Behaviour; 16] = [
     Behaviour::RefusesEndlessly,
     Behaviour::WritesEndlessLine,
     Behaviour::Rewrites,
+    Behaviour::RewritesTwice,
 ];
 
 #[test]
@@ -118,7 +119,9 @@ fn named(file: &Path) -> String {
 fn create_topics(host: &Host) -> anyhow::Result<()> {
     // One more partition than there are behaviours: it is a well-behaved one.
     let partitions = u32::try_from(Behaviour::ALL.len())?.saturating_add(1);
-    host.create_topic("wild", partitions, &[EXACT, "produce.module=hostile"])?;
+    // So that what is handed back is looked at.
+    let rewrite = "produce.at.offset.rewrite=allow";
+    host.create_topic("wild", partitions, &[EXACT, "produce.module=hostile", rewrite])?;
     host.create_topic("calm", 2, &[EXACT])?;
     host.create_topic("plain", 1, &[])
 }

@@ -33,8 +33,6 @@ pub struct Instance<P: Partition> {
 /// A store and what is called in it.
 struct Live<P: Partition> {
     store: Store<State<P>>,
-    /// See [`super::Limits::handover_bytes`].
-    handover_bytes: usize,
     produce_path: produce_path::Guest,
     membership: Option<membership::Guest>,
 }
@@ -153,13 +151,14 @@ impl<P: Partition> Live<P> {
         let state = State {
             stage: None,
             limiter: Limiter::new(limits),
+            handover_bytes: limits.handover_bytes,
             deadline: Deadline::default(),
             last_line: String::new(),
         };
         let mut store = Store::new(engine.wasmtime(), state);
         store.limiter(|state| &mut state.limiter);
         store.epoch_deadline_callback(State::tick);
-        begin(&mut store, 0, limits.handover_bytes);
+        begin(&mut store, 0, 0);
         let instance =
             linked.pre.instantiate(&mut store).map_err(|error| match failure(store.data(), &error) {
                 Failure::Trap { text } => Failure::Start { text },
@@ -172,9 +171,7 @@ impl<P: Partition> Live<P> {
             Ok((produce_path, membership))
         });
         match exports {
-            Ok((produce_path, membership)) => {
-                Ok(Self { store, handover_bytes: limits.handover_bytes, produce_path, membership })
-            }
+            Ok((produce_path, membership)) => Ok(Self { store, produce_path, membership }),
             Err(error) => Err(NotStarted::OtherTypes(format!("{error:#}"))),
         }
     }
@@ -184,7 +181,7 @@ impl<P: Partition> Live<P> {
     }
 
     fn describe(&mut self) -> Result<Description, Failure> {
-        begin(&mut self.store, 0, self.handover_bytes);
+        begin(&mut self.store, 0, 0);
         let answer = self.produce_path.call_describe(&mut self.store);
         answer.map(convert::description).map_err(|error| failure(self.store.data(), &error))
     }
@@ -202,13 +199,17 @@ impl<P: Partition> Live<P> {
         let lists = size_of::<Batch>() * batches.len() + size_of::<EpochEntry>() * entries.len();
 
         let rewritten = if call.policy.may_rewrite { MAX_REWRITTEN_LEN } else { 0 };
-        let handover_bytes = self.handover_bytes.saturating_add(rewritten);
-        begin(&mut self.store, u64::try_from(lists).unwrap_or(u64::MAX), handover_bytes);
+        begin(&mut self.store, u64::try_from(lists).unwrap_or(u64::MAX), rewritten);
         self.store.data_mut().stage = Some(stage);
         let answer =
             self.produce_path.call_produce(&mut self.store, policy, position, request, &entries, &batches);
         let answer = answer
-            .map(|answer| answer.map_err(convert::refusal))
+            .and_then(|answer| match answer {
+                Err(refusal) => {
+                    self.store.data().check_text(&refusal.text).map(|()| Err(convert::refusal(refusal)))
+                }
+                Ok(()) => Ok(Ok(())),
+            })
             .map_err(|error| failure(self.store.data(), &error));
         #[expect(clippy::expect_used, reason = "put there a few lines above, and nothing else takes it")]
         let stage = self.store.data_mut().stage.take().expect("the stage is where it was put");
@@ -224,7 +225,7 @@ impl<P: Partition> Live<P> {
         let Some(membership) = &self.membership else {
             return Ok(may_join(replica, replica_end, position));
         };
-        begin(&mut self.store, 0, self.handover_bytes);
+        begin(&mut self.store, 0, 0);
         let (replica, position) = (convert::replica(replica), convert::position(position));
         let answer = membership.call_may_join(&mut self.store, replica, replica_end, position);
         let bounded = |text: String| cut_text(&text, verbatim_contract::MAX_TEXT_LEN).to_owned();
@@ -232,10 +233,11 @@ impl<P: Partition> Live<P> {
     }
 }
 
-/// A call begins, in which the module may hand over so many bytes at once: its deadline counts from the next tick on.
-fn begin<P: Partition>(store: &mut Store<State<P>>, handed_over: u64, handover_bytes: usize) {
+/// A call begins, into which so many bytes go, and in which a callback takes so many bytes of rewritten records: its deadline
+/// counts from the next tick on.
+fn begin<P: Partition>(store: &mut Store<State<P>>, handed_over: u64, rewritten: usize) {
     store.set_epoch_deadline(1);
-    store.set_hostcall_fuel(handover_bytes);
+    store.set_hostcall_fuel(store.data().handover_bytes.saturating_add(rewritten));
     let state = store.data_mut();
     state.deadline.begin(handed_over);
     state.limiter.begin();

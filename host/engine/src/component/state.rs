@@ -15,6 +15,8 @@ use crate::stage::{MAX_TRACE_LEN, Stage, cut_text};
 pub(super) struct State<P> {
     pub(super) stage: Option<Stage<P>>,
     pub(super) limiter: Limiter,
+    /// See [`super::Limits::handover_bytes`]. Where records may be rewritten the store lets more through.
+    pub(super) handover_bytes: usize,
     pub(super) deadline: Deadline,
     /// The last line of the present call for the log: where a module traps, it often says why before.
     pub(super) last_line: String,
@@ -39,6 +41,13 @@ impl<P: Partition> State<P> {
         }
     }
 
+    /// A text that is handed over is within the limit.
+    pub(super) fn check_text(&self, text: &str) -> wasmtime::Result<()> {
+        let (len, most) = (text.len(), self.handover_bytes);
+        wasmtime::ensure!(len <= most, "a text of at most {most} bytes may be handed over, length=`{len}`");
+        Ok(())
+    }
+
     fn stage(&mut self) -> wasmtime::Result<&mut Stage<P>> {
         self.stage.as_mut().ok_or_else(|| wasmtime::format_err!("the log is there during `produce` only"))
     }
@@ -48,12 +57,14 @@ impl<P: Partition> types::Host for State<P> {}
 
 impl<P: Partition> config::Host for State<P> {
     fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
+        self.check_text(&key)?;
         Ok(self.stage.as_mut().and_then(|stage| stage.config(&key)))
     }
 }
 
 impl<P: Partition> trace::Host for State<P> {
     fn line(&mut self, text: String) -> wasmtime::Result<()> {
+        self.check_text(&text)?;
         self.last_line.clear();
         self.last_line.push_str(cut_text(&text, MAX_TRACE_LEN));
         if let Some(stage) = &mut self.stage {

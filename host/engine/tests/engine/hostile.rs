@@ -19,6 +19,7 @@ fn partition(behaviour: Behaviour, judge: &mut Instance<Memory>) -> Memory {
         memory.produce(judge, request, vec![], &run(&[batch(0, 3, 4), batch(4, 3, 6)]));
     verdict.unwrap();
     memory.policy.partition = behaviour.partition();
+    memory.policy.may_rewrite = true;
     memory
 }
 
@@ -78,6 +79,7 @@ fn each_misbehaviour_has_its_failure() {
         (Behaviour::SettlesBeyond, Invariant::Settled),
         (Behaviour::AsksBeyond, Invariant::Settled),
         (Behaviour::Rewrites, Invariant::Bytes),
+        (Behaviour::RewritesTwice, Invariant::Bytes),
     ] {
         let failure = failure(behaviour, &mut judge);
         assert!(

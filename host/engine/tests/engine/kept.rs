@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use verbatim_batch::{BatchBuilder, NewRecord};
+use verbatim_batch::{BatchBuilder, Codec, NewRecord};
 use verbatim_contract::{
     Comparison, CutPreview, EpochEntry, Framing, Policy, ProducerBatch, ProducerState, Reason, Replica,
     Request, Unreadable,
@@ -76,6 +76,12 @@ impl Partition for Scripted {
     }
     fn records(&mut self, index: u32, batch: &Incoming, max: u32) -> Result<Vec<u8>, Unreadable> {
         self.log.records(index, batch, max)
+    }
+    fn inflated(&mut self, index: u32, batch: &Incoming) -> Result<Bytes, Unreadable> {
+        self.log.inflated(index, batch)
+    }
+    fn compress(&mut self, codec: Codec, plain: &[u8]) -> Result<Vec<u8>, String> {
+        self.log.compress(codec, plain)
     }
     fn start_over(&mut self) {
         self.log.start_over();

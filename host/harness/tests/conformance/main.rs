@@ -11,6 +11,7 @@ mod unloadable;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 
+use verbatim_artifact::MissingModule;
 use verbatim_engine::{Engine, Instance, Limits, Memory, Module};
 use verbatim_harness::Suite;
 
@@ -40,9 +41,14 @@ fn component() -> Instance<Memory> {
     module().instance().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The component, loaded.
+/// The component `exact-mirroring`, loaded.
 fn module() -> Module {
-    let bytes = verbatim_artifact::exact_mirroring().unwrap_or_else(|missing| panic!("{missing}"));
+    loaded(verbatim_artifact::exact_mirroring())
+}
+
+/// A component that was built along, loaded.
+fn loaded(built: Result<&[u8], MissingModule>) -> Module {
+    let bytes = built.unwrap_or_else(|missing| panic!("{missing}"));
     let engine = Engine::new(Limits::default()).unwrap_or_else(|error| panic!("{error}"));
     Module::load(&engine, bytes).unwrap_or_else(|error| panic!("{error}"))
 }

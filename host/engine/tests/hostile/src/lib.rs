@@ -50,11 +50,13 @@ pub enum Behaviour {
     Rewrites,
     /// Reads half of the first batch's records, says so, and traps.
     ReadsAndTraps,
+    /// Hands back the records of every batch twice.
+    RewritesTwice,
 }
 
 impl Behaviour {
     /// All of them; a behaviour's place is its partition's number.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::AppendsAll,
         Self::Traps,
         Self::Spins,
@@ -76,6 +78,7 @@ impl Behaviour {
         Self::WritesEndlessLine,
         Self::Rewrites,
         Self::ReadsAndTraps,
+        Self::RewritesTwice,
     ];
 
     /// The number of the partition that it is chosen by.

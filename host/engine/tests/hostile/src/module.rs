@@ -69,6 +69,12 @@ impl produce_path::Guest for Module {
                     log::rewrite(index, placement(batch, 0, 0), &[0; 100]);
                 }
             }
+            Behaviour::RewritesTwice => {
+                for (index, batch) in (0..).zip(&batches) {
+                    let records = log::records(index, u32::MAX).unwrap_or_default();
+                    log::rewrite(index, placement(batch, 0, 0), &records.repeat(2));
+                }
+            }
             Behaviour::ReadsAndTraps => {
                 let half = batches.first().map_or(0, |batch| batch.length / 2);
                 black_box(log::records(0, half).is_ok());
