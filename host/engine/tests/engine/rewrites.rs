@@ -35,8 +35,8 @@ fn own(batch: &Batch, to: (i64, i32)) -> Placement {
 /// A policy that hands back what `change` makes of the first batch's records, and appends the others.
 fn rewriting(
     change: impl Fn(Vec<u8>) -> Vec<u8>,
-) -> Native<Script<impl Fn(&[Batch], &mut dyn Callbacks) -> Result<(), Refusal>>> {
-    Native::new(Script(move |batches: &[Batch], log: &mut dyn Callbacks| {
+) -> Script<impl Fn(&[Batch], &mut dyn Callbacks) -> Result<(), Refusal>> {
+    Script(move |batches: &[Batch], log: &mut dyn Callbacks| {
         for (index, batch) in (0..).zip(batches) {
             let place = own(batch, (batch.header.base_offset, batch.header.leader_epoch));
             if index > 0 {
@@ -49,7 +49,7 @@ fn rewriting(
             }
         }
         Ok(())
-    }))
+    })
 }
 
 fn produce(
@@ -58,7 +58,7 @@ fn produce(
     batches: &[Vec<u8>],
 ) -> (Memory, Result<Plan, Denied>) {
     let request = tagged(&memory, (1_000, 9));
-    memory.produce(&mut rewriting(change), request, vec![], &run(batches))
+    memory.produce(&mut Native::new(rewriting(change)), request, vec![], &run(batches))
 }
 
 /// Expects a broken invariant whose text has these parts, and nothing changed.
@@ -105,7 +105,7 @@ fn what_is_left_looks_as_if_compacted() {
     for codec in [Codec::None, Codec::Gzip, Codec::Zstd] {
         let came = batch(codec, &CAME);
         let left = [(0, 1_000, &b"a"[..]), (4, 1_400, b"another value"), (9, 1_200, b"")];
-        let (memory, verdict) = produce(rewritable(exact()), |_| records(&left), &[came.clone()]);
+        let (memory, verdict) = produce(rewritable(exact()), |_| records(&left), std::slice::from_ref(&came));
         let plan = verdict.unwrap();
         let [placed] = plan.appends() else { panic!("{plan:?}") };
         assert_eq!(placed.received, Some(Digest::of(&came)));
@@ -130,7 +130,7 @@ fn what_is_left_looks_as_if_compacted() {
 #[test]
 fn an_emptied_batch_keeps_its_range_and_has_no_codec() {
     let came = batch(Codec::Gzip, &CAME);
-    let (memory, verdict) = produce(rewritable(exact()), |_| Vec::new(), &[came.clone()]);
+    let (memory, verdict) = produce(rewritable(exact()), |_| Vec::new(), std::slice::from_ref(&came));
     verdict.unwrap();
     let [(header, bytes)] = memory.stored.batches() else { panic!() };
     let received = Header::read(&came).unwrap();
@@ -246,7 +246,12 @@ fn a_retry_is_known_by_what_was_received() {
     let repeat = |memory: Memory, bytes: &[u8]| {
         let request = tagged(&memory, (1_000, 9));
         let request = verbatim_contract::Request { expected_end: 100, epoch_before: -1, ..request };
-        memory.produce(&mut rewriting(|_| plain.clone()), request, vec![], &Bytes::copy_from_slice(bytes))
+        memory.produce(
+            &mut Native::new(rewriting(|_| plain.clone())),
+            request,
+            vec![],
+            &Bytes::copy_from_slice(bytes),
+        )
     };
     let (mut memory, verdict) = repeat(memory, &came);
     assert_eq!(verdict.unwrap().duplicates().len(), 1);
