@@ -34,6 +34,8 @@ const MODULES: &[Module] = &[
     },
     #[cfg(feature = "hostile")]
     Module { constant: "HOSTILE", package: "hostile-module", sources: &["host/engine/tests/hostile"] },
+    #[cfg(feature = "hostile")]
+    Module { constant: "FLAWED", package: "flawed-module", sources: &["tests/modules/flawed"] },
 ];
 
 /// What every module is made from.

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use verbatim_broker::{Judges, OwnPartition, properties::DEFAULT_MODULE};
 use verbatim_engine::{
-    Digest, Engine, Failure, Generation, Inspection, Judge, Limits, LoadError, Module, Slot, SlotSettings,
+    Before, Digest, Engine, Failure, Generation, Inspection, Judge, Limits, LoadError, Module,
+    ROLLBACK_WINDOW, Slot, SlotSettings,
 };
 use verbatim_log::DiskIo;
 
@@ -17,14 +19,15 @@ mod status;
 mod store;
 mod swap;
 
-pub use status::{Served, Status};
+pub use status::{Served, Status, Why};
 pub use store::{Entry, HISTORY_MAX, Outcome, StoreError};
-pub use swap::{Swap, SwapError, Swapped};
+pub use swap::{Swap, SwapError, Swapped, Topics};
 pub use verbatim_engine::Bound;
 
 use metrics::Outcomes;
 use news::News;
 use store::Store;
+use swap::now_ms;
 
 /// Modules by the name that topics choose them by.
 pub struct Modules {
@@ -97,10 +100,13 @@ impl Modules {
     pub fn add(&mut self, name: &str, bytes: &[u8]) -> Result<&Inspection, ModulesError> {
         let load = |source| ModulesError::Load { name: name.to_owned(), source };
         let own = Module::load(&self.engine, bytes).map_err(load)?;
-        let serving = self.chosen(name).unwrap_or_else(|| own.clone());
+        let chosen = self.store.chosen(name).map(|sha256| self.chosen(name, &sha256));
+        let before = if matches!(chosen, Some(None)) { None } else { self.watched(name, &own) };
+        let serving = chosen.flatten().unwrap_or_else(|| own.clone());
         let outcomes = Arc::<Outcomes>::default();
         let settings = SlotSettings {
             first: self.store.generation(name),
+            before,
             observer: self.news.observer(own.digest(), Arc::clone(&outcomes)),
             ..SlotSettings::default()
         };
@@ -126,9 +132,8 @@ impl Modules {
     }
 
     /// The module that this name was swapped for.
-    fn chosen(&self, name: &str) -> Option<Module> {
-        let sha256 = self.store.chosen(name)?;
-        match self.stored(&sha256) {
+    fn chosen(&self, name: &str, sha256: &str) -> Option<Module> {
+        match self.stored(sha256) {
             Ok(module) => {
                 tracing::info!(module = name, sha256, "the module that it was swapped for serves");
                 Some(module)
@@ -138,6 +143,26 @@ impl Modules {
                 None
             }
         }
+    }
+
+    /// The module that served before, if what serves may still be taken back by itself: a restart does not end that.
+    fn watched(&self, name: &str, own: &Module) -> Option<Before> {
+        let (at_ms, previous) = self.store.last_swap(name)?;
+        // A clock that was set back leaves it the whole time.
+        let elapsed = Duration::from_millis(u64::try_from(now_ms().saturating_sub(at_ms)).unwrap_or(0));
+        if elapsed >= ROLLBACK_WINDOW {
+            return None;
+        }
+        let module = match previous.map(|sha256| self.stored(&sha256)) {
+            None => own.clone(),
+            Some(Ok(module)) => module,
+            Some(Err(error)) => {
+                tracing::warn!(module = name, %error, "the module that served before cannot be had: what serves is not taken back by itself");
+                return None;
+            }
+        };
+        let was_taken_back = self.store.was_taken_back(name, &module.digest().to_string());
+        (!was_taken_back).then_some(Before { module, elapsed })
     }
 
     fn stored(&self, sha256: &str) -> Result<Module, SwapError> {
@@ -153,6 +178,11 @@ impl Judges for Modules {
     fn names(&self) -> BTreeSet<String> {
         let said = |generation: &Generation| generation.module().inspect().description.name.clone();
         self.iter().flat_map(|(name, generation)| [name.to_owned(), said(&generation)]).collect()
+    }
+
+    fn judges(&self, module: &str, exact: bool) -> bool {
+        let named = self.named.get(module);
+        named.is_some_and(|named| swap::judges(named.slot.current().module(), exact))
     }
 
     fn digest(&self, _: &str) -> Option<Digest> {

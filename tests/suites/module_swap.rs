@@ -18,9 +18,13 @@ use verbatim_tests::{soak, wait_for};
 
 use writers::Writers;
 
+mod differences;
+mod modes;
+mod rollback;
 mod writers;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
 #[test]
 fn swaps_under_load_cost_nobody_anything() -> anyhow::Result<()> {
     let files = Files::new()?;
@@ -28,23 +32,35 @@ fn swaps_under_load_cost_nobody_anything() -> anyhow::Result<()> {
     let mut host = serving(&home)?;
     host.create_topic("busy", 3, &[EXACT])?;
     host.create_topic("plain", 1, &[])?;
-    let swaps = if soak() { 1_000 } else { 20 };
+    // Each kind of bad module comes twice at least.
+    let swaps = if soak() { 1_000 } else { 2 * BAD_EVERY * BAD.len() };
     let writers = Writers::start(host.address())?;
-    let swapped = (1..=swaps).try_fold(0_u64, |good, number| {
-        let is_good = number % 4 != 0;
-        let (file, problem) = if is_good { (files.variant(number)?, "") } else { files.bad(number)? };
+    // Swaps that took place, and the calls that each generation before the one in service judged.
+    let swapped = (1..=swaps).try_fold((0_u64, 0_u64), |(good, calls), number| {
+        let bad = (number % BAD_EVERY == 0).then(|| BAD[number / BAD_EVERY % BAD.len()]);
+        let file = bad.map_or_else(|| files.variant(u32::try_from(number)?), |(kind, _)| files.bad(kind))?;
         let output = swap(&home, &host, "exact-mirroring", &file, &[])?;
-        ensure!(
-            output.status.success() == is_good && output.stderr.contains(problem),
-            "swap {number}: {output}"
-        );
+        let as_expected = match bad {
+            None => output.status.success(),
+            Some((_, problem)) => refused(&output, problem),
+        };
+        ensure!(as_expected, "swap {number}, expected {bad:?}: {output}");
+        // Calls that began before the swap have ended when every writer has its next answer.
         writers.wait_for_progress()?;
-        Ok(good + u64::from(is_good))
+        if bad.is_some() {
+            return Ok((good, calls));
+        }
+        let status = only(&home, &host)?;
+        let previous = &status["previous"];
+        ensure!(previous["failures"] == 0 && previous["refusals"] == 0, "swap {number}: {status}");
+        Ok((good + 1, calls + previous["calls"].as_u64().context("no calls")?))
     });
-    let good = swapped.beside("the host", || host.log())?;
-    writers.finish()?;
+    let (good, calls) = swapped.beside("the host", || host.log())?;
+    let written = writers.finish()?;
     let status = only(&home, &host)?;
     ensure!(status["generation"] == good + 1 && status["failures"] == 0, "{status}");
+    let judged = calls + status["calls"].as_u64().context("no calls")?;
+    ensure!(judged == written, "{written} requests were judged {judged} times");
     ensure!(host.is_running() && !host.log().contains("panicked"), "{}", host.log());
     host.stop()
 }
@@ -80,7 +96,7 @@ fn what_was_chosen_survives_a_restart_and_may_be_taken_back() -> anyhow::Result<
 
     let host = serving(&home)?;
     ensure!(only(&home, &host)?["sha256"] == one, "a rollback is kept");
-    let (garbage, _) = files.bad(4)?;
+    let garbage = files.bad(Bad::Garbage)?;
     ensure!(!swap(&home, &host, "exact-mirroring", &garbage, &[])?.status.success(), "garbage");
     let history = json(&home, &host, &["history", "exact-mirroring"])?;
     let outcomes: Vec<&str> =
@@ -95,38 +111,6 @@ fn what_was_chosen_survives_a_restart_and_may_be_taken_back() -> anyhow::Result<
     fs::write(stored(&home, &one), b"damaged")?;
     let host = serving(&home)?;
     ensure!(only(&home, &host)?["sha256"] == own && host.log().contains("cannot be had"), "{}", host.log());
-    host.stop()
-}
-
-#[test]
-fn a_shadow_period_names_each_difference_and_changes_nothing_meanwhile() -> anyhow::Result<()> {
-    let files = Files::new()?;
-    let home = Home::new()?;
-    let host = serving(&home)?;
-    host.create_topic("busy", 3, &[EXACT])?;
-    host.create_topic("plain", 1, &[])?;
-    let writers = Writers::start(host.address())?;
-    let same =
-        swap(&home, &host, "exact-mirroring", &files.variant(1)?, &["--shadow", "50", "--output", "json"])?;
-    let same: Value = serde_json::from_str(&same.success()?)?;
-    let shadow = &same["shadow"];
-    ensure!(shadow["judged"].as_u64() >= Some(50) && shadow["different"] == 0, "{shadow}");
-    ensure!(shadow["same"].as_u64() >= Some(1), "{shadow}");
-    let before = only(&home, &host)?["sha256"].clone();
-    // It judges normal topics alone, by their checksums.
-    let other = verbatim_tests::workspace().join("tests/modules/c/checksum.wasm");
-    let more = ["--shadow", "50", "--dry-run", "--output", "json"];
-    let other: Value =
-        serde_json::from_str(&swap(&home, &host, "exact-mirroring", &other, &more)?.success()?)?;
-    let shadow = &other["shadow"];
-    ensure!(shadow["different"].as_u64() >= Some(1), "{shadow}");
-    let named = shadow["differences"].as_array().and_then(|all| all.first()).and_then(Value::as_str);
-    ensure!(
-        named.is_some_and(|named| named.contains("partition") && named.contains("candidate refuses")),
-        "{shadow}"
-    );
-    ensure!(only(&home, &host)?["sha256"] == before, "a dry run swaps nothing");
-    writers.finish()?;
     host.stop()
 }
 
@@ -193,22 +177,57 @@ impl Files {
         self.write(&format!("variant-{number}.wasm"), &bytes)
     }
 
-    /// A module that no host takes, and a part of what it says.
-    fn bad(&self, number: u32) -> anyhow::Result<(PathBuf, &'static str)> {
+    /// A module that no host takes.
+    fn bad(&self, kind: Bad) -> anyhow::Result<PathBuf> {
         let good = verbatim_artifact::exact_mirroring()?;
-        let (bytes, problem) = match number / 4 % 4 {
-            0 => (b"not a module".to_vec(), "expected a WebAssembly component"),
-            1 => (good.get(..good.len() / 2).context("short")?.to_vec(), "not valid"),
-            2 => (other_contract(good), "is built for"),
-            _ => (Vec::new(), "an empty file"),
+        let bytes = match kind {
+            Bad::Empty => Vec::new(),
+            Bad::Garbage => b"not a module".to_vec(),
+            Bad::Cut => good.get(..good.len() / 2).context("short")?.to_vec(),
+            Bad::OtherContract => renamed(good, b"@1.0.0", b"@7.1.0"),
+            Bad::NoExport => renamed(good, b"produce-path@", b"produce-pith@"),
+            Bad::SpinsAtStart => wat::parse_str(SPINS_AT_START)?,
+            Bad::TrapsAtOnce => verbatim_artifact::hostile()?.to_vec(),
         };
-        Ok((self.write("bad.wasm", &bytes)?, problem))
+        self.write("bad.wasm", &bytes)
     }
 }
 
-/// The same for a contract that no host speaks: only the names of versions are changed.
-fn other_contract(module: &[u8]) -> Vec<u8> {
-    let (from, to) = (&b"@1.0.0"[..], &b"@7.1.0"[..]);
+/// One swap in so many is one to a bad module.
+const BAD_EVERY: usize = 4;
+
+#[derive(Clone, Copy, Debug)]
+enum Bad {
+    Empty,
+    Garbage,
+    Cut,
+    OtherContract,
+    NoExport,
+    SpinsAtStart,
+    TrapsAtOnce,
+}
+
+/// Each kind, and a part of what is said of it.
+const BAD: [(Bad, &str); 7] = [
+    (Bad::Garbage, "expected a WebAssembly component"),
+    (Bad::Empty, "an empty file"),
+    (Bad::Cut, "not valid"),
+    (Bad::OtherContract, "is built for verbatim:produce/"),
+    (Bad::NoExport, "does not export what verbatim:produce@1.0.0 asks for"),
+    (Bad::SpinsAtStart, "exceeded its deadline"),
+    (Bad::TrapsAtOnce, "does not pass the suite contract"),
+];
+
+/// A component whose start function does not return.
+const SPINS_AT_START: &str = r#"(component
+    (core module $m (func $spin (loop $again (br $again))) (start $spin) (func (export "f")))
+    (core instance $i (instantiate $m))
+    (func $f (canon lift (core func $i "f")))
+    (instance $p (export "produce" (func $f)) (export "describe" (func $f)))
+    (export "verbatim:produce/produce-path@1.0.0" (instance $p)))"#;
+
+/// The same with other names, which are as long.
+fn renamed<const N: usize>(module: &[u8], from: &[u8; N], to: &[u8; N]) -> Vec<u8> {
     let mut module = module.to_vec();
     for at in 0..module.len().saturating_sub(from.len()) {
         if let Some(found) = module.get_mut(at..at + from.len()).filter(|found| *found == from) {

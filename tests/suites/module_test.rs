@@ -77,6 +77,30 @@ fn what_differs_is_told_with_its_scenario_and_request() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The module `flawed` has forgotten one rule, R15, and nothing else that scenarios ask about.
+#[test]
+fn one_changed_rule_is_found_and_named() -> anyhow::Result<()> {
+    let files = Files::new()?;
+    let flawed = files.write("flawed.wasm", verbatim_artifact::flawed()?)?;
+    let own = workspace().join("tests/conformance").display().to_string();
+    let output = files.test(&[&flawed, &own], "json")?;
+    ensure!(output.status.code() == Some(1), "{output}");
+    let told: Value = serde_json::from_str(&output.stdout).with_context(|| output.to_string())?;
+    let tests = told["tests"].as_array().context("no tests")?;
+    let failed: Vec<&Value> =
+        tests.iter().filter(|test| test["differences"] != Value::Array(Vec::new())).collect();
+    ensure!(!failed.is_empty() && told["failed"] == failed.len(), "{told}");
+    for test in failed {
+        let rules = test["rules"].as_array().context("no rules")?;
+        ensure!(rules.iter().any(|rule| rule == "R15"), "{test}");
+    }
+    let output = files.test(&[&flawed, &own], "text")?;
+    let named = "FAILED scenarios: records: a null key on a compacted topic (R15, normal)\n    request 0: ";
+    ensure!(output.stdout.contains(named) && output.stdout.contains("null-key"), "{output}");
+    files.test(&[&flawed], "text")?.success()?;
+    Ok(())
+}
+
 #[test]
 fn a_hostile_module_and_one_that_is_none_fail_by_name() -> anyhow::Result<()> {
     let files = Files::new()?;

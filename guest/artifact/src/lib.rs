@@ -34,6 +34,15 @@ pub fn hostile() -> Result<&'static [u8], MissingModule> {
     HOSTILE.map_err(|reason| MissingModule { module: "hostile-module", reason })
 }
 
+/// The module `exact-mirroring` with two flaws, as a component; for tests of hosts.
+///
+/// # Errors
+/// When no compiler for wasm32 was found as this crate was built.
+#[cfg(feature = "hostile")]
+pub fn flawed() -> Result<&'static [u8], MissingModule> {
+    FLAWED.map_err(|reason| MissingModule { module: "flawed-module", reason })
+}
+
 /// A module that was not built, with the command that makes it so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingModule {

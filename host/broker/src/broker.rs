@@ -18,7 +18,7 @@ use crate::catalogue::{Catalogue, CatalogueError, State, Topic};
 use crate::config::{Config, FlushPolicy};
 use crate::errors::ApiError;
 use crate::groups::{self, Groups};
-use crate::judges::Judges;
+use crate::judges::{Choosing, Judges};
 use crate::metrics::{self, Endpoint, Metrics};
 use crate::shared::{Folder, Parts, Shared};
 use crate::{promotion, retention, topics};
@@ -175,6 +175,12 @@ impl Broker {
     /// Shows more metrics beside the host's own, after them, until the host is shut down.
     pub fn add_metrics(&self, more: Arc<dyn metrics::More>) {
         self.shared.metrics.add(more);
+    }
+
+    /// Which topics choose which module, at any time from now on.
+    #[must_use]
+    pub fn choosing(&self) -> Choosing {
+        Choosing(Arc::downgrade(&self.shared))
     }
 
     /// The cluster's id, chosen when the data folder was created.

@@ -1,12 +1,14 @@
 //! Where a broker gets its judges from: modules by name, whatever they run in.
 
 use std::collections::BTreeSet;
+use std::sync::Weak;
 
 use verbatim_contract::{Membership, ProducePath};
 use verbatim_engine::{Digest, Failure, Judge, Native};
 
 use crate::partition::OwnPartition;
 use crate::properties::DEFAULT_MODULE;
+use crate::shared::Shared;
 
 /// The modules that a host holds.
 pub trait Judges: Send + Sync + 'static {
@@ -16,6 +18,13 @@ pub trait Judges: Send + Sync + 'static {
     /// What the modules are called: as topics choose them, and as they call themselves where that differs. A module's own keys
     /// begin with such a name.
     fn names(&self) -> BTreeSet<String>;
+
+    /// Whether the module of this name, one that is known, judges exact topics, or normal ones. Topics that it does not judge
+    /// cannot choose it.
+    fn judges(&self, module: &str, exact: bool) -> bool {
+        let _ = (module, exact);
+        true
+    }
 
     /// By which digest failures are counted of a judge that does not say itself what it is ([`Judge::follow`]); `None` where there
     /// is no such module, or where each of its judges does.
@@ -27,6 +36,24 @@ pub trait Judges: Send + Sync + 'static {
     /// # Errors
     /// There is no such module, or no instance of it can be made.
     fn judge(&self, module: &str) -> Result<Box<dyn Judge<OwnPartition>>, Failure>;
+}
+
+/// Which topics choose a module: for a host that swaps modules. Cheap to clone; of a broker that was shut down it knows none.
+#[derive(Clone, Debug)]
+pub struct Choosing(pub(crate) Weak<Shared>);
+
+impl Choosing {
+    /// The names of the exact topics, or of the normal ones, whose `produce.module` is this. A topic that is being promoted is
+    /// both.
+    #[must_use]
+    pub fn topics(&self, module: &str, exact: bool) -> Vec<String> {
+        let Some(shared) = self.0.upgrade() else { return Vec::new() };
+        let snapshot = shared.catalogue.snapshot();
+        let chosen = snapshot.topics.values().filter(|topic| topic.settings.module == module);
+        let of_mode =
+            chosen.filter(|topic| if exact { topic.is_exact_on_disk() } else { !topic.settings.exact });
+        of_mode.map(|topic| topic.name.clone()).collect()
+    }
 }
 
 /// One policy that is compiled in, under the default module's name: for tests, and for brokers that want no sandbox.
@@ -43,6 +70,11 @@ impl<R: ProducePath + Membership + Clone + Send + Sync + 'static> Judges for Nat
 
     fn names(&self) -> BTreeSet<String> {
         BTreeSet::from([DEFAULT_MODULE.to_owned(), self.0.describe().name])
+    }
+
+    fn judges(&self, _: &str, exact: bool) -> bool {
+        let description = self.0.describe();
+        if exact { description.supports_exact } else { description.supports_normal }
     }
 
     fn digest(&self, module: &str) -> Option<Digest> {

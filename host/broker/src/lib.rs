@@ -33,6 +33,6 @@ mod topics;
 pub use broker::{Broker, StartError};
 pub use catalogue::CatalogueError;
 pub use config::{Config, FlushPolicy, Limits};
-pub use judges::{Judges, NativeJudges};
+pub use judges::{Choosing, Judges, NativeJudges};
 pub use partition::OwnPartition;
 pub use topic_id::{format as format_topic_id, parse as parse_topic_id};

@@ -224,14 +224,18 @@ fn partition_count(shared: &Shared, asked: i32) -> Result<u32, ApiError> {
 }
 
 fn check_module(shared: &Shared, settings: &Settings) -> Result<(), ApiError> {
-    let name = &settings.module;
-    if shared.judges.knows(name) {
+    let (name, property) = (&settings.module, properties::MODULE);
+    let text = if !shared.judges.knows(name) {
+        format!("topic property {property} must name a module that this host holds, value=`{name}`")
+    } else if !shared.judges.judges(name, settings.exact) {
+        let (mode, exact) = (if settings.exact { "exact" } else { "normal" }, properties::EXACT);
+        format!(
+            "topic property {property} must name a module that judges {mode} topics, value=`{name}`, {exact}=`{}`",
+            settings.exact
+        )
+    } else {
         return Ok(());
-    }
-    let text = format!(
-        "topic property {} must name a module that this host holds, value=`{name}`",
-        properties::MODULE
-    );
+    };
     Err(ApiError::config(text))
 }
 

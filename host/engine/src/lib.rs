@@ -144,8 +144,10 @@ pub use records::{Compress, Inflate, RecordReader, plain_records};
 pub use refusal_code::{Code, denied_code, failure_code, poisoned_code, refusal_code};
 pub use rewrite::MAX_REWRITTEN_LEN;
 pub use stage::{MAX_KEY_LEN, MAX_PIECE_LEN, MAX_TRACE_LEN, MAX_TRACE_LINES};
+pub(crate) use swap::TopicId;
 pub use swap::{
-    Bound, Cause, Counts, Difference, Event, Follower, Generation, MAX_DIFFERENCES, MAX_HISTORY, MAX_PROBES,
-    MAX_QUEUED_BYTES, MAX_TAPE_LEN, NoRollback, ROLLBACK_WINDOW, Recorded, Replay, RolledBack, Said, Shadow,
-    ShadowEnd, ShadowError, ShadowReport, Slot, SlotSettings, Stamp, TIME_BOUNDS_NS, Tape, Times, Witness,
+    Before, Bound, Cause, Counts, Difference, Event, Follower, Generation, MAX_DIFFERENCES, MAX_HISTORY,
+    MAX_PROBES, MAX_QUEUED_BYTES, MAX_TAPE_LEN, NoRollback, ROLLBACK_WINDOW, Recorded, Replay, RolledBack,
+    Said, Shadow, ShadowEnd, ShadowError, ShadowReport, Slot, SlotSettings, Stamp, TIME_BOUNDS_NS, TakenBack,
+    Tape, Times, Witness,
 };

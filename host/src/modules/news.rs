@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use verbatim_engine::{Cause, Digest, Event, Generation};
+use verbatim_engine::{Cause, Digest, Event, Generation, TakenBack, Witness};
 
 use super::metrics::Outcomes;
-use super::status::described;
+use super::status::{BY_ITSELF, described};
 use super::store::{Change, Entry, Outcome, Store};
-use super::swap::{ASKED, now_ms};
+use super::swap::now_ms;
 
 /// The way to the thread.
 pub(super) struct News {
@@ -46,27 +46,26 @@ impl News {
                 let (number, digest, cause) = (to.number(), to.digest(), to.cause());
                 let before = from.number();
                 tracing::info!(module = slot, generation = number, before, %digest, %cause, "another module serves");
-                if let Cause::Rollback { reason } = cause
-                    && reason != ASKED
-                {
+                if let Cause::Rollback(TakenBack::Failing { witnesses }) = cause {
                     outcomes.count(Outcome::RolledBackByItself);
-                    tracing::error!(module = slot, reason, "a module was taken back");
+                    tracing::error!(module = slot, "a module was taken back");
                     let change = Change::To((to.digest() != own).then(|| to.digest().to_string()));
                     // Without the thread it was logged that nothing is kept.
-                    let _ = rollbacks.send((slot.clone(), change, by_itself(to, reason)));
+                    let _ = rollbacks.send((slot.clone(), change, by_itself(to, witnesses)));
                 }
             }
         })
     }
 }
 
-fn by_itself(to: &Generation, reason: &str) -> Entry {
+fn by_itself(to: &Generation, witnesses: &[Witness]) -> Entry {
     Entry {
         at_ms: now_ms(),
         generation: to.number(),
         outcome: Outcome::RolledBackByItself,
         sha256: to.digest().to_string(),
         described: described(to.module()),
-        reason: reason.to_owned(),
+        reason: BY_ITSELF.to_owned(),
+        evidence: witnesses.iter().map(Witness::to_string).collect(),
     }
 }

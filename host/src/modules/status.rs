@@ -3,9 +3,9 @@
 use std::time::UNIX_EPOCH;
 
 use serde::Serialize;
-use verbatim_engine::{Generation, Module};
+use verbatim_engine::{Cause, Generation, Module, TakenBack};
 
-use super::{Modules, Named};
+use super::{Modules, Named, Outcome};
 
 /// What serves under one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,16 +30,55 @@ pub struct Served {
     pub sha256: String,
     /// Since when, in milliseconds since 1970.
     pub since_ms: u64,
-    /// Why: `start`, `swap`, or `rollback` with its reason.
-    pub cause: String,
+    /// Why.
+    #[serde(flatten)]
+    pub cause: Why,
     /// Why it was taken back; none if it was not.
-    pub rolled_back: Option<String>,
+    pub rolled_back: Option<Why>,
     /// Calls that it judged.
     pub calls: u64,
     /// Of them, refused.
     pub refusals: u64,
     /// Of them, failed.
     pub failures: u64,
+}
+
+/// What brought a module into service, or took it out of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Why {
+    /// `start`, `swapped`, `rolled-back` (an operator asked for it) or `rolled-back-by-itself`: the last three as in histories.
+    pub cause: &'static str,
+    /// In words; empty for a start and a swap.
+    pub reason: String,
+    /// Each request on which the module failed and the one before it does not; empty unless it was taken back by itself.
+    pub evidence: Vec<String>,
+}
+
+/// The reason of a rollback that nobody asked for.
+pub(super) const BY_ITSELF: &str = "it failed where the module before it does not";
+
+impl Why {
+    fn new(cause: &Cause) -> Self {
+        let plain = |cause| Self { cause, reason: String::new(), evidence: Vec::new() };
+        match cause {
+            Cause::Start => plain("start"),
+            Cause::Swap => plain(Outcome::Swapped.name()),
+            Cause::Rollback(why) => Self::taken_back(why),
+        }
+    }
+
+    fn taken_back(why: &TakenBack) -> Self {
+        match why {
+            TakenBack::Asked { reason } => {
+                Self { cause: Outcome::RolledBack.name(), reason: reason.clone(), evidence: Vec::new() }
+            }
+            TakenBack::Failing { witnesses } => Self {
+                cause: Outcome::RolledBackByItself.name(),
+                reason: BY_ITSELF.to_owned(),
+                evidence: witnesses.iter().map(ToString::to_string).collect(),
+            },
+        }
+    }
 }
 
 impl Modules {
@@ -64,8 +103,8 @@ impl Served {
             described: described(generation.module()),
             sha256: generation.digest().to_string(),
             since_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
-            cause: generation.cause().to_string(),
-            rolled_back: generation.rolled_back().map(|back| back.reason.clone()),
+            cause: Why::new(generation.cause()),
+            rolled_back: generation.rolled_back().map(|back| Why::taken_back(&back.why)),
             calls: counts.calls,
             refusals: counts.refusals.iter().sum(),
             failures: counts.failed(),

@@ -66,6 +66,9 @@ pub struct Entry {
     pub described: String,
     /// Why it was refused or taken back; empty for a swap.
     pub reason: String,
+    /// Of a module that was taken back by itself, each request on which it failed and the one before it does not.
+    #[serde(default)]
+    pub evidence: Vec<String>,
 }
 
 /// What is known of one name.
@@ -155,6 +158,24 @@ impl Store {
         self.lock().get(name).map(|named| named.history.clone()).unwrap_or_default()
     }
 
+    /// When the module that serves was swapped for the one before it, in milliseconds since 1970, and the digest of that one's
+    /// file, none for the one that the host is started with; none if it did not come by a swap.
+    pub(super) fn last_swap(&self, name: &str) -> Option<(i64, Option<String>)> {
+        let all = self.lock();
+        let named = all.get(name)?;
+        let last = named.history.iter().rev().find(|entry| entry.outcome != Outcome::Refused)?;
+        (last.outcome == Outcome::Swapped).then(|| (last.at_ms, named.previous.clone()))
+    }
+
+    /// Whether this module was taken back under this name, as far as the history tells.
+    pub(super) fn was_taken_back(&self, name: &str, sha256: &str) -> bool {
+        let all = self.lock();
+        let history = all.get(name).map(|named| named.history.as_slice()).unwrap_or_default();
+        let changes: Vec<&Entry> = history.iter().filter(|entry| entry.outcome != Outcome::Refused).collect();
+        let mut pairs = changes.iter().zip(changes.iter().skip(1));
+        pairs.any(|(gone, next)| next.outcome != Outcome::Swapped && gone.sha256 == sha256)
+    }
+
     /// The bytes of a module's file.
     pub(super) fn bytes(&self, sha256: &str) -> Result<Vec<u8>, StoreError> {
         let file = self.module_file(sha256);
@@ -240,7 +261,8 @@ mod tests {
 
     fn entry(outcome: Outcome, sha256: &str) -> Entry {
         let (described, reason) = ("strict 1.0.0".to_owned(), String::new());
-        Entry { at_ms: 7, generation: 3, outcome, sha256: sha256.to_owned(), described, reason }
+        let (sha256, evidence) = (sha256.to_owned(), Vec::new());
+        Entry { at_ms: 7, generation: 3, outcome, sha256, described, reason, evidence }
     }
 
     fn swap(store: &Store, bytes: &[u8]) -> Result<String, StoreError> {
@@ -301,6 +323,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_last_swap_is_told_until_it_is_taken_back() {
+        let store = open(&SimDisk::new(1));
+        assert_eq!(store.last_swap("strict"), None);
+        let [one, two] = [b"one", b"two"].map(|bytes| swap(&store, bytes).unwrap());
+        store.note("strict", Change::Stays, entry(Outcome::Refused, "bad")).unwrap();
+        assert_eq!(store.last_swap("strict"), Some((7, Some(one.clone()))));
+        assert!(!store.was_taken_back("strict", &two));
+        let back = entry(Outcome::RolledBackByItself, &one);
+        store.note("strict", Change::To(Some(one.clone())), back).unwrap();
+        assert_eq!(store.last_swap("strict"), None);
+        assert!(store.was_taken_back("strict", &two) && !store.was_taken_back("strict", &one));
+    }
+
+    #[test]
+    fn a_history_without_evidence_is_read() {
+        let disk = SimDisk::new(1);
+        let old = r#"{"strict":{"chosen":null,"previous":null,"history":[{"at_ms":1,"generation":2,
+            "outcome":"rolled-back-by-itself","sha256":"a","described":"strict 1","reason":"it failed"}]}}"#;
+        let store = open(&disk);
+        store.note("strict", Change::Stays, entry(Outcome::Refused, "bad")).unwrap();
+        let file = Path::new(DATA).join(FOLDER).join(FILE);
+        folder::atomic_replace(&*disk.process(), &file, KIND, FORMAT, old.as_bytes()).unwrap();
+        let history = open(&disk).history("strict");
+        assert_eq!(history.first().map(|entry| entry.evidence.len()), Some(0));
     }
 
     #[test]

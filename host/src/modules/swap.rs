@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use serde_json::{Value, json};
 use verbatim_engine::{
-    Bound, Cause, Digest, Generation, LoadError, Module, NoRollback, ShadowError, ShadowReport,
+    Bound, Cause, Digest, Generation, LoadError, Module, NoRollback, ShadowError, ShadowReport, TakenBack,
 };
 use verbatim_harness::{Report, Shipped, Subject};
 
@@ -18,10 +18,15 @@ use super::{Modules, Named, StoreError};
 
 /// Live requests that wait for a candidate at a time; what comes while so many wait is not judged by it, and counted.
 const SHADOW_QUEUE: usize = 1024;
+/// Topics that are named when a module does not judge them.
+const TOPICS_SHOWN: usize = 3;
 /// Failed tests that are named when a module is refused.
 const FAILED_SHOWN: usize = 5;
 /// The reason of a rollback that somebody asked for.
-pub(super) const ASKED: &str = "an operator asked for it";
+const ASKED: &str = "an operator asked for it";
+
+/// The names of the exact topics (true) or the normal ones (false) that choose a module by this name.
+pub type Topics<'a> = dyn Fn(&str, bool) -> Vec<String> + 'a;
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +94,20 @@ pub enum SwapError {
         /// The first tests that failed, with what differed.
         failed: String,
     },
+    /// It does not judge topics that choose it.
+    #[error(
+        "the module {described} does not judge {mode} topics, and these choose it by produce.module=`{name}`: {topics}"
+    )]
+    Mode {
+        /// The name.
+        name: String,
+        /// The module, as it says.
+        described: String,
+        /// `exact` or `normal`.
+        mode: &'static str,
+        /// A few of them.
+        topics: String,
+    },
     /// It could not be tried on live requests.
     #[error(transparent)]
     Shadow(#[from] ShadowError),
@@ -120,14 +139,19 @@ impl SwapError {
 }
 
 impl Modules {
-    /// Checks a module and takes it into service: every request that comes once this returned is judged by it. `progress`
-    /// is told each step. Blocks the thread, for as long as a shadow period lasts.
+    /// Checks a module and takes it into service: every request that comes once this returned is judged by it. `topics` knows
+    /// who chooses it, `progress` is told each step. Blocks the thread, for as long as a shadow period lasts.
     ///
     /// # Errors
     /// Nothing changed, for this reason; it is in the history too, where it is the module's fault.
-    pub fn swap(&self, swap: &Swap<'_>, progress: &dyn Fn(String)) -> Result<Swapped, SwapError> {
+    pub fn swap(
+        &self,
+        swap: &Swap<'_>,
+        topics: &Topics<'_>,
+        progress: &dyn Fn(String),
+    ) -> Result<Swapped, SwapError> {
         let (named, _changing) = self.changing(swap.name)?;
-        let checked = self.check(named, swap, progress);
+        let checked = self.check(named, swap, topics, progress);
         let (module, shadow) = match checked {
             Ok(checked) => checked,
             Err(error) => {
@@ -158,17 +182,19 @@ impl Modules {
     /// Takes the module that served before back into service, also if that was before the last start.
     ///
     /// # Errors
-    /// There is none, or it was taken back itself; or it cannot be had any more. Nothing changed.
-    pub fn roll_back(&self, name: &str) -> Result<Swapped, SwapError> {
+    /// There is none, or it was taken back itself; it cannot be had any more; or it does not judge topics that choose it.
+    /// Nothing changed.
+    pub fn roll_back(&self, name: &str, topics: &Topics<'_>) -> Result<Swapped, SwapError> {
         let (named, _changing) = self.changing(name)?;
         let before = named.slot.current();
         let module = self.before(named, name)?;
+        judges_its_topics(name, &module, topics)?;
         let entry = Entry {
             generation: before.number().saturating_add(1),
             ..entry(Outcome::RolledBack, &module, ASKED.to_owned())
         };
         self.store.note(name, self.choice(named, module.digest()), entry)?;
-        let now = named.slot.switch(module, Cause::Rollback { reason: ASKED.to_owned() });
+        let now = named.slot.switch(module, Cause::Rollback(TakenBack::Asked { reason: ASKED.to_owned() }));
         named.outcomes.count(Outcome::RolledBack);
         let text = format!("{name} {} serves again, as generation {}", described(now.module()), now.number());
         Ok(Swapped::new(name, &now, Some(&before), text))
@@ -188,6 +214,7 @@ impl Modules {
         &self,
         named: &Named,
         swap: &Swap<'_>,
+        topics: &Topics<'_>,
         progress: &dyn Fn(String),
     ) -> Result<(Module, Option<Value>), SwapError> {
         let current = named.slot.current();
@@ -201,6 +228,7 @@ impl Modules {
             described(&module),
             module.inspect().contract_version
         ));
+        judges_its_topics(swap.name, &module, topics)?;
         for suite in [Some(Shipped::Contract), swap.kafka.then_some(Shipped::Kafka)].into_iter().flatten() {
             let report = suite.run(&Subject::module(&module));
             if !report.is_success() {
@@ -214,6 +242,8 @@ impl Modules {
         if named.slot.current().number() != current.number() {
             return Err(SwapError::Overtaken { name: swap.name.to_owned() });
         }
+        // There may be topics now that there were not before.
+        judges_its_topics(swap.name, &module, topics)?;
         progress(counted(&report));
         Ok((module, Some(shadow(&report))))
     }
@@ -264,7 +294,7 @@ impl Modules {
     }
 
     fn note_refusal(&self, named: &Named, swap: &Swap<'_>, error: &SwapError) {
-        if !matches!(error, SwapError::Load(_) | SwapError::Suite { .. }) {
+        if !matches!(error, SwapError::Load(_) | SwapError::Suite { .. } | SwapError::Mode { .. }) {
             return;
         }
         named.outcomes.count(Outcome::Refused);
@@ -276,6 +306,7 @@ impl Modules {
             sha256: Digest::of(swap.module).to_string(),
             described: String::new(),
             reason: error.to_string(),
+            evidence: Vec::new(),
         };
         if let Err(error) = self.store.note(swap.name, Change::Stays, entry) {
             tracing::warn!(module = swap.name, %error, "a refusal cannot be kept in the history");
@@ -290,9 +321,36 @@ impl Swapped {
     }
 }
 
+/// A module must judge the modes of the topics that choose it, or their writers would be refused.
+fn judges_its_topics(name: &str, module: &Module, topics: &Topics<'_>) -> Result<(), SwapError> {
+    for (exact, mode) in [(true, "exact"), (false, "normal")] {
+        if judges(module, exact) {
+            continue;
+        }
+        let choosing = topics(name, exact);
+        if choosing.is_empty() {
+            continue;
+        }
+        let shown = choosing.iter().take(TOPICS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let topics = match choosing.len().saturating_sub(TOPICS_SHOWN) {
+            0 => shown,
+            more => format!("{shown} and {more} more"),
+        };
+        return Err(SwapError::Mode { name: name.to_owned(), described: described(module), mode, topics });
+    }
+    Ok(())
+}
+
+/// Whether it says that it judges exact topics, or normal ones.
+pub(super) fn judges(module: &Module, exact: bool) -> bool {
+    let description = &module.inspect().description;
+    if exact { description.supports_exact } else { description.supports_normal }
+}
+
 fn entry(outcome: Outcome, module: &Module, reason: String) -> Entry {
     let sha256 = module.digest().to_string();
-    Entry { at_ms: now_ms(), generation: 0, outcome, sha256, described: described(module), reason }
+    let (at_ms, described) = (now_ms(), described(module));
+    Entry { at_ms, generation: 0, outcome, sha256, described, reason, evidence: Vec::new() }
 }
 
 /// The first tests that failed, and what differed.

@@ -42,13 +42,16 @@ impl Writers {
         Ok(())
     }
 
-    /// Ends them. An error that one had on the way comes out here; and what each wrote, no more and no less, must be there.
-    pub(super) fn finish(self) -> anyhow::Result<()> {
+    /// Ends them, and gives how many requests they sent. An error that one had on the way comes out here; and what each wrote,
+    /// no more and no less, must be there.
+    pub(super) fn finish(self) -> anyhow::Result<u64> {
         self.done.store(true, Ordering::Relaxed);
-        for (_, writer) in self.running {
+        let mut sent = 0;
+        for (written, writer) in self.running {
             writer.join().map_err(|_| anyhow::anyhow!("a writer panicked"))??;
+            sent += u64::try_from(written.load(Ordering::Relaxed))?;
         }
-        Ok(())
+        Ok(sent)
     }
 }
 

@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Call, Digest, Failure};
+use super::TakenBack;
+use crate::{Call, Digest, Failure, TopicId};
 
 /// For so long after a swap a generation is taken back by itself.
 pub const ROLLBACK_WINDOW: Duration = Duration::from_secs(600);
@@ -75,20 +76,15 @@ impl Evidence {
         true
     }
 
-    /// The generation before did not fail on it. Gives the reason to take this one back, once.
-    pub(super) fn add(&mut self, witness: Witness) -> Option<String> {
+    /// The generation before did not fail on it. Gives why to take this one back, once.
+    pub(super) fn add(&mut self, witness: Witness) -> Option<TakenBack> {
         if self.decided {
             return None;
         }
         self.witnesses.push(witness);
         let partitions: HashSet<_> = self.witnesses.iter().map(Witness::place).collect();
         self.decided = self.witnesses.len() >= REQUESTS_NEEDED && partitions.len() >= PARTITIONS_NEEDED;
-        self.decided.then(|| self.reason())
-    }
-
-    fn reason(&self) -> String {
-        let all: Vec<String> = self.witnesses.iter().map(Witness::to_string).collect();
-        format!("it failed where the generation before it does not: {}", all.join("; "))
+        self.decided.then(|| TakenBack::Failing { witnesses: self.witnesses.clone() })
     }
 }
 
@@ -109,8 +105,7 @@ impl Witness {
 
 impl fmt::Display for Witness {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (high, low) = self.topic_id;
-        write!(formatter, "topic id {high:016x}{low:016x}, partition `{}`", self.partition)?;
+        write!(formatter, "topic id {}, partition `{}`", TopicId(self.topic_id), self.partition)?;
         if let Some(base) = self.base_offset {
             write!(formatter, ", base offset `{base}`")?;
         }

@@ -81,10 +81,10 @@ impl<P: Partition> Follower<P> {
     fn testify(&self, witness: Witness, former: &Generation) {
         let failing = &self.serving.generation;
         let slot = self.slot.name().to_owned();
-        let reason = failing.evidence().add(witness.clone());
+        let why = failing.evidence().add(witness.clone());
         self.slot.tell(&Event::Evidence { slot, generation: Arc::clone(failing), witness });
-        if let Some(reason) = reason {
-            self.slot.roll_back_from(failing, former, reason);
+        if let Some(why) = why {
+            self.slot.roll_back_from(failing, former, why);
         }
     }
 }

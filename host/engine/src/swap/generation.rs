@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use super::counters::{Counters, Counts};
-use super::evidence::Evidence;
+use super::evidence::{Evidence, Witness};
 use crate::{Digest, Module};
 
 /// A module in a slot's service, with what came of it.
@@ -29,17 +29,29 @@ pub enum Cause {
     /// Somebody chose it.
     Swap,
     /// The one after it was taken back.
-    Rollback {
-        /// Why, in words.
+    Rollback(TakenBack),
+}
+
+/// Why a generation was taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TakenBack {
+    /// Somebody wanted it.
+    Asked {
+        /// In their words.
         reason: String,
+    },
+    /// By itself: it failed on these requests, and the generation before it does not.
+    Failing {
+        /// Each of them, in the order in which they came.
+        witnesses: Vec<Witness>,
     },
 }
 
 /// That a generation was taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolledBack {
-    /// Why, in words.
-    pub reason: String,
+    /// Why.
+    pub why: TakenBack,
     /// When.
     pub at: SystemTime,
 }
@@ -54,12 +66,17 @@ pub struct Stamp {
 }
 
 impl Generation {
-    pub(super) fn new(number: u64, module: Module, cause: Cause, began: Instant) -> Self {
+    pub(super) fn new(
+        number: u64,
+        module: Module,
+        cause: Cause,
+        (since, began): (SystemTime, Instant),
+    ) -> Self {
         Self {
             number,
             module,
             cause,
-            since: SystemTime::now(),
+            since,
             began,
             rolled_back: OnceLock::new(),
             counters: Counters::default(),
@@ -120,9 +137,9 @@ impl Generation {
         self.began
     }
 
-    pub(super) fn set_rolled_back(&self, reason: String) {
+    pub(super) fn set_rolled_back(&self, why: TakenBack) {
         // The first reason is the one that counts.
-        let _ = self.rolled_back.set(RolledBack { reason, at: SystemTime::now() });
+        let _ = self.rolled_back.set(RolledBack { why, at: SystemTime::now() });
     }
 
     pub(super) fn evidence(&self) -> MutexGuard<'_, Evidence> {
@@ -143,7 +160,19 @@ impl fmt::Display for Cause {
         match self {
             Self::Start => formatter.write_str("start"),
             Self::Swap => formatter.write_str("swap"),
-            Self::Rollback { reason } => write!(formatter, "rollback: {reason}"),
+            Self::Rollback(why) => write!(formatter, "rollback: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for TakenBack {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked { reason } => formatter.write_str(reason),
+            Self::Failing { witnesses } => {
+                let all: Vec<String> = witnesses.iter().map(Witness::to_string).collect();
+                write!(formatter, "it failed where the generation before it does not: {}", all.join("; "))
+            }
         }
     }
 }

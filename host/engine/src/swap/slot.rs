@@ -4,12 +4,12 @@ use std::any::TypeId;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::{ArcSwap, Cache};
 
 use super::shadow::{Bound, Meter, Shadow, ShadowError, Tap};
-use super::{Cause, Follower, Generation, Recorded, Stamp, Witness};
+use super::{Cause, Follower, Generation, Recorded, Stamp, TakenBack, Witness};
 use crate::{Digest, Failure, Module, Partition};
 
 /// How many generations a slot remembers, the one in service included.
@@ -53,10 +53,22 @@ type Prepare = fn(&Module) -> Result<(), Failure>;
 pub struct SlotSettings {
     /// The number of the first generation: a host that remembers generations goes on with its own count.
     pub first: u64,
+    /// What the first generation was swapped for, if that is not over: a host that starts anew goes on where it was, and takes
+    /// it back by itself until [`ROLLBACK_WINDOW`](super::ROLLBACK_WINDOW) after the swap. None: it is where the slot began.
+    pub before: Option<Before>,
     /// The clock by which [`ROLLBACK_WINDOW`](super::ROLLBACK_WINDOW) is measured.
     pub clock: Arc<dyn Fn() -> Instant + Send + Sync>,
     /// Is told what happens, on the thread where it happens, which may be one that judges: it must not wait.
     pub observer: Arc<dyn Fn(&Event) + Send + Sync>,
+}
+
+/// A swap of an earlier process.
+#[derive(Clone, Debug)]
+pub struct Before {
+    /// The module that was in service before it.
+    pub module: Module,
+    /// How long ago it was.
+    pub elapsed: Duration,
 }
 
 /// What happens to a slot.
@@ -98,7 +110,15 @@ pub enum NoRollback {
 
 impl Default for SlotSettings {
     fn default() -> Self {
-        Self { first: 1, clock: Arc::new(Instant::now), observer: Arc::new(|_| ()) }
+        Self { first: 1, before: None, clock: Arc::new(Instant::now), observer: Arc::new(|_| ()) }
+    }
+}
+
+impl SlotSettings {
+    /// So long ago, by both clocks; as far back as they go.
+    fn past(&self, elapsed: Duration) -> (SystemTime, Instant) {
+        let (wall, own) = (SystemTime::now(), (self.clock)());
+        (wall.checked_sub(elapsed).unwrap_or(wall), own.checked_sub(elapsed).unwrap_or(own))
     }
 }
 
@@ -111,11 +131,20 @@ impl Slot {
 
     /// The same with settings of one's own.
     #[must_use]
-    pub fn with(name: impl Into<String>, module: Module, settings: SlotSettings) -> Self {
-        let began = (settings.clock)();
-        let generation = Arc::new(Generation::new(settings.first, module, Cause::Start, began));
-        let history = VecDeque::from([Arc::clone(&generation)]);
-        let service = Service { generation, previous: None, tap: None };
+    pub fn with(name: impl Into<String>, module: Module, mut settings: SlotSettings) -> Self {
+        // Taken out: the settings stay as long as the slot, and the module need not.
+        let before = settings.before.take();
+        let (cause, elapsed) = match &before {
+            Some(before) => (Cause::Swap, before.elapsed),
+            None => (Cause::Start, Duration::ZERO),
+        };
+        let previous = before.map(|before| {
+            let number = settings.first.saturating_sub(1);
+            Arc::new(Generation::new(number, before.module, Cause::Start, settings.past(elapsed)))
+        });
+        let generation = Arc::new(Generation::new(settings.first, module, cause, settings.past(elapsed)));
+        let history = previous.iter().chain([&generation]).map(Arc::clone).collect();
+        let service = Service { generation, previous, tap: None };
         Self {
             shared: Arc::new(Shared {
                 name: name.into(),
@@ -188,7 +217,8 @@ impl Slot {
                 refused = NoRollback::WasRolledBack { number: previous.number() };
                 return None;
             }
-            Some((previous.module().clone(), Cause::Rollback { reason: reason.into() }))
+            let why = TakenBack::Asked { reason: reason.into() };
+            Some((previous.module().clone(), Cause::Rollback(why)))
         });
         switched.ok_or(refused)
     }
@@ -203,10 +233,10 @@ impl Slot {
     }
 
     /// Takes `to`'s module back into service, if `from` still is in service.
-    pub(super) fn roll_back_from(&self, from: &Generation, to: &Generation, reason: String) {
+    pub(super) fn roll_back_from(&self, from: &Generation, to: &Generation, why: TakenBack) {
         self.replace(|service| {
             let still = service.generation.number() == from.number();
-            still.then(|| (to.module().clone(), Cause::Rollback { reason }))
+            still.then(|| (to.module().clone(), Cause::Rollback(why)))
         });
     }
 
@@ -268,11 +298,11 @@ impl Slot {
         let service = self.shared.service.load_full();
         let (module, cause) = choose(&service)?;
         let from = Arc::clone(&service.generation);
-        if let Cause::Rollback { reason } = &cause {
-            from.set_rolled_back(reason.clone());
+        if let Cause::Rollback(why) = &cause {
+            from.set_rolled_back(why.clone());
         }
-        let began = (self.shared.settings.clock)();
-        let to = Arc::new(Generation::new(from.number().saturating_add(1), module, cause, began));
+        let now = self.shared.settings.past(Duration::ZERO);
+        let to = Arc::new(Generation::new(from.number().saturating_add(1), module, cause, now));
         if kept.history.len() >= MAX_HISTORY {
             kept.history.pop_front();
         }

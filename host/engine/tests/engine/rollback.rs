@@ -9,8 +9,8 @@ use hostile_module::Behaviour;
 use verbatim_batch::Codec;
 use verbatim_contract::{Comparison, CutPreview, ProducerState, Replica, Unreadable};
 use verbatim_engine::{
-    Cause, Denied, Event, Follower, Incoming, Judge, MAX_PROBES, Memory, Module, Partition, ROLLBACK_WINDOW,
-    Slot, SlotSettings,
+    Before, Cause, Denied, Event, Follower, Incoming, Judge, MAX_PROBES, Memory, Module, Partition,
+    ROLLBACK_WINDOW, Slot, SlotSettings, TakenBack,
 };
 
 use crate::support::{exact, exact_mirroring, hostile, relabelled, run, tagged, valued};
@@ -25,17 +25,24 @@ struct Swapped {
 
 impl Swapped {
     fn new(from: &Module, to: &Module) -> Self {
+        let swapped = Self::started(from, None);
+        swapped.slot.switch(to.clone(), Cause::Swap);
+        swapped.events.lock().unwrap().clear();
+        swapped
+    }
+
+    /// A slot that begins with this module.
+    fn started(module: &Module, before: Option<Before>) -> Self {
         let (clock_ms, events) = (Arc::new(AtomicU64::new(0)), Arc::<Mutex<Vec<Event>>>::default());
         let (clock, log, began) = (Arc::clone(&clock_ms), Arc::clone(&events), Instant::now());
         let settings = SlotSettings {
             first: 1,
+            before,
             clock: Arc::new(move || began + Duration::from_millis(clock.load(Ordering::Relaxed))),
             observer: Arc::new(move |event| log.lock().unwrap().push(event.clone())),
         };
-        let slot = Slot::with("policy", from.clone(), settings);
+        let slot = Slot::with("policy", module.clone(), settings);
         let follower = slot.follower();
-        slot.switch(to.clone(), Cause::Swap);
-        events.lock().unwrap().clear();
         Self { slot, follower, clock_ms, events }
     }
 
@@ -83,9 +90,19 @@ fn three_requests_from_two_partitions_are_enough() {
     let (failed, back) = (swapped.slot.previous().unwrap(), swapped.slot.current());
     assert_eq!((failed.number(), back.number()), (2, 3));
     assert_eq!(back.digest(), exact_mirroring().inspect().digest);
-    let reason = &failed.rolled_back().unwrap().reason;
-    assert_eq!(*back.cause(), Cause::Rollback { reason: reason.clone() });
-    for part in ["partition `1`", "partition `6`", "base offset `0`", "trapped: wasm trap", "invariant"] {
+    let why = &failed.rolled_back().unwrap().why;
+    assert_eq!(*back.cause(), Cause::Rollback(why.clone()));
+    let TakenBack::Failing { witnesses } = why else { panic!("{why:?}") };
+    assert_eq!(witnesses.iter().map(|one| one.partition).collect::<Vec<_>>(), [1, 1, 6]);
+    let reason = why.to_string();
+    for part in [
+        "partition `1`",
+        "partition `6`",
+        "topic id AAAAAAAAAAEAAAAAAAAAAg",
+        "base offset `0`",
+        "trapped: wasm trap",
+        "invariant",
+    ] {
         assert!(reason.contains(part), "{reason}");
     }
     assert!(!reason.contains('\n'));
@@ -181,6 +198,25 @@ fn after_ten_minutes_it_stays() {
         swapped.ask(Behaviour::Traps, &[value]).unwrap_err();
     }
     assert_eq!(swapped.outcome(), (0, 2, 2));
+}
+
+#[test]
+fn a_slot_that_starts_anew_goes_on_with_the_window_of_a_swap() {
+    let short_of = |left_ms| ROLLBACK_WINDOW - Duration::from_millis(left_ms);
+    let before = |elapsed| Some(Before { module: exact_mirroring().clone(), elapsed });
+    for (before, expected) in
+        [(before(short_of(1000)), 1), (before(ROLLBACK_WINDOW), 0), (before(short_of(500)), 0), (None, 0)]
+    {
+        let goes_on = before.is_some();
+        let mut started = Swapped::started(hostile(), before);
+        assert_eq!(started.slot.previous().is_some(), goes_on);
+        started.pass(Duration::from_millis(600));
+        for value in ["a", "b", "c"] {
+            let _ = started.ask(Behaviour::Traps, &[value]);
+            let _ = started.ask(Behaviour::Recurses, &[&value.repeat(2)]);
+        }
+        assert_eq!(started.outcome().0, expected);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use hostile_module::Behaviour;
 use verbatim_contract::{Reason, Replica};
 use verbatim_engine::{
     Cause, Denied, Follower, Judge, MAX_HISTORY, Memory, NoRollback, NotJoined, REASON_LABELS, Slot,
-    SlotSettings,
+    SlotSettings, TakenBack,
 };
 
 use crate::support::{batch, exact, exact_mirroring, hostile, normal, request, run, tagged};
@@ -83,7 +83,7 @@ fn a_slot_goes_back_once_and_remembers() {
     slot.switch(hostile().clone(), Cause::Swap);
     let back = slot.roll_back("it is no good").unwrap();
     assert_eq!((back.number(), back.digest()), (42, exact_mirroring().inspect().digest));
-    assert_eq!(*back.cause(), Cause::Rollback { reason: "it is no good".to_owned() });
+    assert_eq!(*back.cause(), Cause::Rollback(TakenBack::Asked { reason: "it is no good".to_owned() }));
     assert!(ask(&mut slot.follower()));
     assert_eq!(slot.roll_back("again").unwrap_err(), NoRollback::WasRolledBack { number: 41 });
 

@@ -153,6 +153,7 @@ const STATUS: Columns = &[
     ("FAILURES", "failures"),
     ("SHA256", "sha256"),
     ("CAUSE", "cause"),
+    ("REASON", "reason"),
 ];
 const HISTORY: Columns = &[
     ("AGO", "at_ms"),
@@ -170,9 +171,18 @@ fn rows(done: &Value, columns: Columns) -> String {
         _ => shown(value.get(field)),
     };
     let row = |value: &Value| columns.iter().map(|(_, field)| cell(value, field)).collect();
-    let rows: Vec<Vec<String>> =
-        std::iter::once(heading).chain(done.as_array().into_iter().flatten().map(row)).collect();
-    table(&rows)
+    let all = done.as_array().map(Vec::as_slice).unwrap_or_default();
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(all.iter().map(row)).collect();
+    let table = table(&rows);
+    // Under a module that was taken back by itself stands what it failed on.
+    let evidence = std::iter::once(String::new()).chain(all.iter().map(evidence));
+    table.lines().zip(evidence).map(|(line, below)| format!("{line}{below}")).collect::<Vec<_>>().join("\n")
+}
+
+/// A line for each request that tells against a module.
+fn evidence(value: &Value) -> String {
+    let all = value.get("evidence").and_then(Value::as_array);
+    all.into_iter().flatten().map(|one| format!("\n  {}", shown(Some(one)))).collect()
 }
 
 /// How long ago that was, in its largest unit.
@@ -200,6 +210,23 @@ fn shown(value: Option<&Value>) -> String {
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn evidence_stands_under_the_row_that_it_is_about() {
+        let done = json!([
+            { "generation": 2, "outcome": "swapped", "reason": "" },
+            { "generation": 3, "outcome": "rolled-back-by-itself", "reason": "it failed", "evidence": ["a", "b"] },
+            { "generation": 4, "outcome": "swapped", "reason": "", "evidence": [] },
+        ]);
+        let text = rows(&done, HISTORY);
+        let lines: Vec<&str> = text.lines().collect();
+        let starts = [(2, "rolled-back-by-itself"), (3, "  a"), (4, "  b"), (5, "swapped")];
+        for (line, part) in starts {
+            assert!(lines.get(line).unwrap().contains(part), "{text}");
+        }
+        assert_eq!(lines.len(), 6);
+    }
 
     #[test]
     fn a_shadow_period_is_a_time_or_a_number() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use verbatim::broker::Choosing;
 use verbatim::modules::{Bound, Modules, Swap, SwapError};
 
 use super::super::control::server::{Answering, Remote, token};
@@ -40,18 +41,21 @@ impl Flags {
     }
 }
 
-/// Answers by these modules.
-pub(super) fn answering(modules: Arc<Modules>) -> Arc<Answering> {
+/// Answers by these modules, which those topics choose.
+pub(super) fn answering(modules: Arc<Modules>, choosing: Choosing) -> Arc<Answering> {
     Arc::new(move |ask, module, progress| match ask {
         Ask::Status => done(modules.status()),
         Ask::History { name } => ended(modules.history(&name)),
-        Ask::Rollback { name } => ended(modules.roll_back(&name)),
+        Ask::Rollback { name } => {
+            ended(modules.roll_back(&name, &|module, exact| choosing.topics(module, exact)))
+        }
         Ask::Swap { name, kafka, shadow, dry_run, .. } => {
             let shadow = shadow.map(|bound| match bound {
                 control::Bound::Ms(ms) => Bound::Time(Duration::from_millis(ms)),
                 control::Bound::Requests(requests) => Bound::Requests(requests),
             });
-            ended(modules.swap(&Swap { name: &name, module: &module, kafka, shadow, dry_run }, progress))
+            let swap = Swap { name: &name, module: &module, kafka, shadow, dry_run };
+            ended(modules.swap(&swap, &|module, exact| choosing.topics(module, exact), progress))
         }
     })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use verbatim_contract::{Reason, Refusal};
 
-use crate::{Call, Denied, FAILURE_LABELS, Failure, Plan, failure_place, reason_label};
+use crate::{Call, Denied, FAILURE_LABELS, Failure, Plan, TopicId, failure_place, reason_label};
 
 /// A call on which a candidate says something else than the module in service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,8 +119,7 @@ impl From<&Result<Plan, Denied>> for Said {
 
 impl fmt::Display for Difference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (high, low) = self.topic_id;
-        write!(formatter, "topic id {high:016x}{low:016x}, partition `{}`", self.partition)?;
+        write!(formatter, "topic id {}, partition `{}`", TopicId(self.topic_id), self.partition)?;
         if let Some(base) = self.base_offset {
             write!(formatter, ", {} batches from base offset `{base}`", self.batches)?;
         }
