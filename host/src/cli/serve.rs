@@ -194,7 +194,9 @@ async fn serve(
     let broker =
         Broker::start(config, Arc::<Modules>::clone(&modules)).await.context("the host does not start")?;
     broker.add_metrics(Arc::<Modules>::clone(&modules));
-    let control = Control::start(&data, remote, control::answering(modules, broker.choosing())).await?;
+    let choosing = broker.choosing();
+    modules.tell_unjudged(&|module, exact| choosing.topics(module, exact));
+    let control = Control::start(&data, remote, control::answering(modules, choosing)).await?;
     let started = Started {
         version: verbatim::VERSION,
         listen: broker.local_addr(),

@@ -46,9 +46,9 @@ impl News {
                 let (number, digest, cause) = (to.number(), to.digest(), to.cause());
                 let before = from.number();
                 tracing::info!(module = slot, generation = number, before, %digest, %cause, "another module serves");
-                if let Cause::Rollback(TakenBack::Failing { witnesses }) = cause {
+                if let Cause::Rollback(why @ TakenBack::Failing { witnesses }) = cause {
                     outcomes.count(Outcome::RolledBackByItself);
-                    tracing::error!(module = slot, "a module was taken back");
+                    tracing::error!(module = slot, %why, "a module was taken back");
                     let change = Change::To((to.digest() != own).then(|| to.digest().to_string()));
                     // Without the thread it was logged that nothing is kept.
                     let _ = rollbacks.send((slot.clone(), change, by_itself(to, witnesses)));

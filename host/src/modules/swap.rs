@@ -200,6 +200,16 @@ impl Modules {
         Ok(Swapped::new(name, &now, Some(&before), text))
     }
 
+    /// Logs which modules do not judge topics that choose them: of those another module was in service under that name before
+    /// the host was started, and their writers are refused.
+    pub fn tell_unjudged(&self, topics: &Topics<'_>) {
+        for (name, generation) in self.iter() {
+            if let Err(error) = judges_its_topics(name, generation.module(), topics) {
+                tracing::error!(module = name, %error, "a module serves topics that it does not judge");
+            }
+        }
+    }
+
     /// What became of each swap under this name, oldest first, restarts included.
     ///
     /// # Errors

@@ -16,8 +16,9 @@ fn a_module_is_not_put_in_front_of_topics_that_it_does_not_judge() -> anyhow::Re
     let files = Files::new()?;
     // It judges normal topics alone.
     let checksum = verbatim_tests::workspace().join("tests/modules/c/checksum.wasm");
-    let named = format!("mine={}", checksum.display());
-    let home = Home::new()?.arguments(&["--module", &named]);
+    let mine = format!("mine={}", checksum.display());
+    let theirs = format!("theirs={}", files.variant(2)?.display());
+    let home = Home::new()?.arguments(&["--module", &mine, "--module", &theirs]);
     let host = serving(&home)?;
     for name in ["a", "b", "c", "d"] {
         host.create_topic(name, 1, &[EXACT])?;
@@ -50,6 +51,15 @@ fn a_module_is_not_put_in_front_of_topics_that_it_does_not_judge() -> anyhow::Re
     host.create_topic("e", 1, &[EXACT, "produce.module=mine"])?;
     let back = ask(&home, &host, &["rollback", "mine"])?;
     ensure!(refused(&back, "produce.module=`mine`: e"), "{back}");
+    host.create_topic("f", 1, &[EXACT, "produce.module=theirs"])?;
+    host.stop()?;
+
+    // Who starts the host with another module is told.
+    let theirs = format!("theirs={}", checksum.display());
+    let home = home.without_arguments().arguments(&["--module", &mine, "--module", &theirs]);
+    let host = serving(&home)?;
+    let why = "does not judge exact topics, and these choose it by produce.module=`theirs`: f";
+    ensure!(host.log().contains(why), "{}", host.log());
     host.stop()
 }
 
