@@ -5,6 +5,7 @@ mod chains;
 mod copies;
 mod follows;
 mod pair;
+mod redacting;
 mod stops;
 mod together;
 mod watermark;

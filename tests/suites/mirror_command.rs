@@ -136,6 +136,13 @@ fn a_dry_run_tells_what_would_be_done_and_does_nothing() -> anyhow::Result<()> {
         ensure!(told.contains(expected), "no {expected} in {told}");
     }
     ensure!(row(&told, "orders", 0)? == ["orders", "0", "0", "104", "none", "104"], "{told}");
+    let own = ["--target-config", "produce.at.offset.rewrite=allow", "--target-config", "a=b=c"];
+    let told = pair.mirror(&[&dry[..], &own].concat())?.success()?;
+    for expected in
+        ["orders: produce.at.offset.rewrite=allow", "orders: a=b=c", "orders: retention.ms=1000000"]
+    {
+        ensure!(told.contains(expected), "no {expected} in {told}");
+    }
     ensure!(pair.target.verbatim(&["topic", "list"], b"")?.success()?.is_empty(), "something was created");
 
     pair.mirror(&["--topics", "orders", "--once"])?.success()?;
@@ -250,6 +257,11 @@ fn a_wrong_call_names_field_value_and_expectation() -> anyhow::Result<()> {
             "connections must be a number from 1 to 1000, connections=`0`",
         ),
         (&[&good[..], &["--refresh-ms", "soon"]].concat(), "--refresh-ms"),
+        (
+            &[&good[..], &["--target-config", "produce.at.offset=false"]].concat(),
+            "target-config must be another property than produce.at.offset, which the mirror itself sets, \
+             target-config=`produce.at.offset=false`",
+        ),
         (
             &[&good[..], &["--bootstrap-server", "127.0.0.1:1"]].concat(),
             "source must be another cluster than the target",

@@ -3,6 +3,7 @@
 #![expect(clippy::indexing_slicing, reason = "a JSON value gives null for what it lacks")]
 
 mod pair;
+mod redacted;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};

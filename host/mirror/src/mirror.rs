@@ -34,7 +34,8 @@
 //!
 //! **What is made at the destination**: a topic that is not there is created exact, as the copy of that very source topic
 //! (by its id), with as many partitions; later ones are added. Settings that the source's topic itself sets are kept the same,
-//! but for those that are the destination's own: `min.insync.replicas`, replication throttles, and `produce.*`. A setting
+//! but for those that are the destination's own: `min.insync.replicas`, replication throttles, `produce.*`, and what the source
+//! does not know, such as a module's settings. Such properties can be [given at creation](TargetConfig). A setting
 //! that the destination does not take is [noted](state::TopicNote). A topic that is there is looked at before the first
 //! write; one that disappears while it is mirrored is not made again.
 
@@ -62,7 +63,7 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub use config::{MirrorConfig, OnDataLost, OnDivergence};
+pub use config::{MirrorConfig, OnDataLost, OnDivergence, TargetConfig, TargetConfigError};
 pub use plan::{PlannedCopy, PlannedPartition, PlannedTopic, Step, plan};
 
 use crate::cluster::ClusterError;

@@ -25,12 +25,15 @@
 //! |---|---|
 //! | [`Identical`](Verdict::Identical) | everything compared is equal |
 //! | [`CompactedEqual`](Verdict::CompactedEqual) | what one side lacks, compaction may take away; the rest is equal |
+//! | [`Redacted`](Verdict::Redacted) | the target's records are what a module left of the source's; the rest is equal |
 //! | [`Behind`](Verdict::Behind) | equal as far as the target goes; [`PartitionReport::behind`] says how far it does not |
 //! | [`Diverged`](Verdict::Diverged) | [`PartitionReport::difference`] says where first, and in what |
 //! | [`Missing`](Verdict::Missing) | one side does not have it |
 //! | [`Undecided`](Verdict::Undecided) | a side could not be read, or a bound was reached |
 //!
-//! What is lacking is taken for compaction only where `cleanup.policy` holds `compact` on a side, or is not told.
+//! What is lacking is taken for compaction only where `cleanup.policy` holds `compact` on a side, or is not told. A difference is
+//! taken for redaction only where the target's topic says `produce.at.offset.rewrite=allow` and
+//! [`Options::allow_redacted`] is set. Both together are [`Undecided`](Verdict::Undecided).
 
 mod aborted;
 mod alone;
@@ -46,6 +49,7 @@ mod options;
 mod partition;
 mod plan;
 mod records;
+mod redaction;
 mod report;
 mod shared;
 mod span;
@@ -68,9 +72,10 @@ pub(crate) use compare::certain_difference;
 pub use digest::Digest;
 pub use error::VerifyError;
 pub use options::{Options, Sample, whole_name};
+pub(crate) use redaction::REWRITE;
 pub use report::{
     BatchHeader, Both, Bounds, Committed, Compacted, Count, Difference, GroupReport, PartitionReport, Range,
-    Report, Sampled, Side, Verdict,
+    Redacted, Report, Sampled, Side, Verdict,
 };
 
 use crate::cluster::{Cluster, Partition};
@@ -169,7 +174,7 @@ impl Verifier {
                 None => jobs.push(Job {
                     partition: planned.partition,
                     bounds: entry.bounds(),
-                    may_compact: planned.may_compact,
+                    permits: planned.permits,
                     saved: entry.saved,
                 }),
             }
@@ -280,6 +285,9 @@ fn check(options: &Options) -> Result<(), VerifyError> {
         if options.state.is_some() {
             return wrong("a sample is not gone on with: leave out sample or state".to_owned());
         }
+    }
+    if options.target.is_none() && options.allow_redacted {
+        return wrong("a digest alone is of one cluster: leave out digest-only or allow-redacted".to_owned());
     }
     if options.target.is_none() && options.state.is_some() {
         return wrong("a digest alone is not gone on with: leave out digest-only or state".to_owned());

@@ -28,7 +28,7 @@ pub(super) struct Verify {
 }
 
 impl Verify {
-    /// Exit code 0 if everything is identical or compacted-equal, 1 if not, 2 if that could not be found out.
+    /// Exit code 0 if everything is identical, compacted-equal or redacted, 1 if not, 2 if that could not be found out.
     pub(super) fn run(self, file: Asked, output: Output) -> anyhow::Result<ExitCode> {
         let options = self.asked.or(file).options()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

@@ -16,6 +16,8 @@ use verbatim_wire::messages::{
 use verbatim_wire::protocol::{Request, StrBytes};
 use verbatim_wire::tag::Marked;
 
+use super::config::TargetConfig;
+use super::target::{EXACT, SOURCE_TOPIC_ID};
 use crate::cluster::{ClusterConfig, id_text};
 
 const TOPIC_RESOURCE: i8 = 2;
@@ -60,22 +62,20 @@ impl Admin {
         Self { config, connection: Mutex::new(None) }
     }
 
-    /// Makes an exact topic that is the copy of another one. `Ok(false)`: there is one of that name.
+    /// Makes an exact topic that is the copy of another one, with these properties beside. `Ok(false)`: there is one of that
+    /// name.
     pub(super) async fn create_topic(
         &self,
         name: &str,
         partitions: i32,
         source_id: Uuid,
+        wanted: &TargetConfig,
     ) -> Result<bool, Denied> {
-        let config = |name: &'static str, value: String| {
-            CreatableTopicConfig::default()
-                .with_name(StrBytes::from_static_str(name))
-                .with_value(Some(StrBytes::from_string(value)))
+        let config = |name: &str, value: &str| {
+            CreatableTopicConfig::default().with_name(text(name)).with_value(Some(text(value)))
         };
-        let configs = vec![
-            config(super::target::EXACT, "true".to_owned()),
-            config(super::target::SOURCE_TOPIC_ID, id_text(source_id)),
-        ];
+        let own = [config(EXACT, "true"), config(SOURCE_TOPIC_ID, &id_text(source_id))];
+        let configs = own.into_iter().chain(wanted.iter().map(|(name, value)| config(name, value))).collect();
         let topic = CreatableTopic::default()
             .with_name(TopicName(text(name)))
             .with_num_partitions(partitions)

@@ -143,8 +143,8 @@ async fn cut(task: &Task, mut writer: ExactPartition, logs: Logs, to: i64) -> Re
 }
 
 /// A guard beside the epochs, which a source without topic ids or after an unclean loss may tell anew: the copy's last batch
-/// is the source's, or one of them is what compaction leaves of the other. What a topic's policy was when its cleaner ran
-/// nobody tells, so that is judged by the batches alone.
+/// is the source's, or one of them is what compaction leaves of the other, or the copy's what a module did where the copy's
+/// topic allows that. What a topic's policy was when its cleaner ran nobody tells, so that is judged by the batches alone.
 async fn same_last_batch(task: &Task, logs: Logs) -> Result<(), Trouble> {
     let Logs { copy, source } = logs;
     let Some(last) = copy.end.checked_sub(1).filter(|last| *last >= copy.start.max(source.start)) else {
@@ -160,7 +160,8 @@ async fn same_last_batch(task: &Task, logs: Logs) -> Result<(), Trouble> {
     let Some((_, theirs)) = batch_at(Side::Source, &links.source, &task.partition, last).await? else {
         return Ok(());
     };
-    certain_difference(&theirs, &ours)
+    let may_rewrite = theirs != ours && links.keeper().may_rewrite(&task.topic.name).await?;
+    certain_difference(&theirs, &ours, may_rewrite)
         .map_or(Ok(()), |difference| Err(Trouble::Halt(Halt::differs(&difference))))
 }
 

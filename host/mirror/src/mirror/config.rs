@@ -1,9 +1,11 @@
 //! What a mirror is told: from where to where, which topics, and what to do where someone has to decide.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use regex::Regex;
 
+use super::target::{EXACT, SOURCE_TOPIC_ID};
 use crate::cluster::ClusterConfig;
 
 /// What is mirrored, from where to where, and how.
@@ -26,6 +28,8 @@ pub struct MirrorConfig {
     pub on_data_lost: OnDataLost,
     /// What to do where the source was truncated below what was copied.
     pub on_divergence: OnDivergence,
+    /// Properties that topics are created with at the destination, beside those that make them copies.
+    pub target_config: TargetConfig,
     /// Committed offsets of groups whose whole id one of these matches are carried over; none if empty.
     pub groups: Vec<Regex>,
     /// Time between two looks for new topics, partitions and settings.
@@ -49,11 +53,70 @@ impl MirrorConfig {
             once: false,
             on_data_lost: OnDataLost::default(),
             on_divergence: OnDivergence::default(),
+            target_config: TargetConfig::default(),
             groups: Vec::new(),
             refresh: Duration::from_secs(30),
             buffered_bytes_max: 64 * 1024 * 1024,
             connections: 2,
         }
+    }
+}
+
+/// Properties that the mirror gives the topics that it creates, such as `produce.module` and the keys of that module. A topic that is
+/// there already is left as it is; it is not mirrored if it differs in `produce.at.offset.rewrite`, which is set at creation only.
+/// As long as one of these is wanted, the source's setting of that name is not carried over.
+///
+/// ```
+/// use verbatim_mirror::mirror::TargetConfig;
+///
+/// let mut config = TargetConfig::default();
+/// config.set("produce.module", "redact")?;
+/// config.set("produce.at.offset.rewrite", "allow")?;
+/// assert!(config.set("produce.at.offset", "false").is_err());
+/// # Ok::<(), verbatim_mirror::mirror::TargetConfigError>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TargetConfig(BTreeMap<String, String>);
+
+/// Why a property cannot be wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TargetConfigError {
+    /// It has no name, or one with blanks.
+    #[error("a property's name without blanks")]
+    Name,
+    /// The mirror itself sets it.
+    #[error("another property than {0}, which the mirror itself sets")]
+    Owned(&'static str),
+    /// It was given before.
+    #[error("given once for each property")]
+    Twice,
+}
+
+impl TargetConfig {
+    /// Adds a property. The destination judges it when a topic is created.
+    ///
+    /// # Errors
+    /// What was expected instead.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), TargetConfigError> {
+        if key.is_empty() || key.contains(char::is_whitespace) {
+            return Err(TargetConfigError::Name);
+        }
+        if let Some(owned) = [EXACT, SOURCE_TOPIC_ID].into_iter().find(|owned| *owned == key) {
+            return Err(TargetConfigError::Owned(owned));
+        }
+        match self.0.insert(key.to_owned(), value.to_owned()) {
+            Some(_) => Err(TargetConfigError::Twice),
+            None => Ok(()),
+        }
+    }
+
+    /// All of them, by rising name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
     }
 }
 

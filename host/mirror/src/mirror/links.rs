@@ -86,7 +86,8 @@ impl Links {
 
     /// Looks after topics at the destination.
     pub(super) fn keeper(&self) -> Keeper<'_> {
-        Keeper { admin: &self.admin, target: &self.target, board: &self.board }
+        let wanted = &self.config.target_config;
+        Keeper { admin: &self.admin, target: &self.target, board: &self.board, wanted }
     }
 }
 

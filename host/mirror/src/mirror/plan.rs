@@ -119,7 +119,8 @@ struct Clusters<'a> {
 
 impl Clusters<'_> {
     async fn topic(&self, info: &TopicInfo, treatment: Treatment) -> Result<PlannedTopic, MirrorError> {
-        let keeper = Keeper { admin: &self.admin, target: &self.target, board: &self.board };
+        let wanted = &self.config.target_config;
+        let keeper = Keeper { admin: &self.admin, target: &self.target, board: &self.board, wanted };
         let mut planned = PlannedTopic {
             topic: info.name.clone(),
             source_topic_id: id_text(info.id),
@@ -182,14 +183,17 @@ impl Clusters<'_> {
 
     async fn settings(&self, planned: &mut PlannedTopic) -> Result<(), MirrorError> {
         let source = self.source.topic_configs(&planned.topic).await.map_err(MirrorError::Source)?;
-        let wanted = settings::carried(&source);
+        let carried = settings::carried(&source, &self.config.target_config);
         let copy = match planned.step {
             Step::Create => settings::Settings::new(),
             _ => self.target.topic_configs(&planned.topic).await.map_err(MirrorError::Target)?,
         };
-        planned.settings = settings::changes(&wanted, &copy).into_iter().collect();
-        planned.secret =
-            wanted.set.into_iter().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        planned.settings = settings::changes(&carried, &copy).into_iter().collect();
+        if planned.step == Step::Create {
+            let own = self.config.target_config.iter();
+            planned.settings.extend(own.map(|(key, value)| (key.to_owned(), Some(value.to_owned()))));
+        }
+        planned.secret = carried.secret().map(str::to_owned).collect();
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::admin::Change;
+use super::config::TargetConfig;
 use crate::cluster::TopicConfig;
 
 /// Settings of one side's topic, as DescribeConfigs tells them.
@@ -17,39 +18,46 @@ const OWN: &[&str] = &[
 ];
 const OWN_PREFIX: &str = "produce.";
 
-/// What the copy shall have of the source's topic.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a copy gets of its source's settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Carried {
-    /// What that topic sets itself. `None` stands for a value that the source keeps secret.
-    pub(super) set: BTreeMap<String, Option<String>>,
-    /// What it could set and does not. What the source does not know, such as rules of a module that judges the copy, is the
-    /// copy's own.
+    /// What the source's topic itself sets. `None` stands for a value that it keeps secret.
+    set: BTreeMap<String, Option<String>>,
+    /// What it does not: a copy that sets one of these loses it. A setting that the source does not know at all, such as one of a
+    /// module of the destination, is none of these.
     unset: BTreeSet<String>,
 }
 
-/// What the copy of a topic with these settings shall have.
-pub(super) fn carried(source: &Settings) -> Carried {
-    let (set, unset): (Vec<_>, Vec<_>) =
-        source.iter().filter(|(name, _)| !is_own(name)).partition(|(_, config)| config.is_set);
-    Carried {
-        set: set.into_iter().map(|(name, config)| (name.clone(), config.value.clone())).collect(),
-        unset: unset.into_iter().map(|(name, _)| name.clone()).collect(),
+impl Carried {
+    /// Settings whose values the source keeps secret.
+    pub(super) fn secret(&self) -> impl Iterator<Item = &str> {
+        self.set.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| name.as_str())
     }
 }
 
+/// What the copy shall have of its source; not what was wanted of it otherwise when it was created.
+pub(super) fn carried(source: &Settings, wanted: &TargetConfig) -> Carried {
+    let mut carried = Carried::default();
+    for (name, config) in source.iter().filter(|(name, _)| !is_own(name) && wanted.get(name).is_none()) {
+        if config.is_set {
+            carried.set.insert(name.clone(), config.value.clone());
+        } else {
+            carried.unset.insert(name.clone());
+        }
+    }
+    carried
+}
+
 /// What has to change so that the copy, which sets these itself, is as wanted.
-pub(super) fn changes(wanted: &Carried, copy: &Settings) -> Vec<Change> {
+pub(super) fn changes(carried: &Carried, copy: &Settings) -> Vec<Change> {
     let differs = |name: &String, value: &String| {
         copy.get(name).is_none_or(|config| !config.is_set || config.value.as_ref() != Some(value))
     };
-    let known = wanted.set.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let known = carried.set.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     let set = known.filter(|(name, value)| differs(name, value));
     let set = set.map(|(name, value)| (name.clone(), Some(value.clone())));
-    let gone = copy
-        .iter()
-        .filter(|(name, config)| config.is_set && wanted.unset.contains(*name))
-        .map(|(name, _)| (name.clone(), None));
-    set.chain(gone).collect()
+    let gone = copy.iter().filter(|(name, config)| config.is_set && carried.unset.contains(*name));
+    set.chain(gone.map(|(name, _)| (name.clone(), None))).collect()
 }
 
 /// True if the topic is exact: a copy of another one, though it may be a source to this mirror.
@@ -62,6 +70,7 @@ fn is_own(name: &str) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -79,25 +88,34 @@ mod tests {
             ("retention.ms", Some("1"), true),
             ("segment.ms", Some("2"), true),
             ("cleanup.policy", Some("delete"), false),
+            ("max.message.bytes", Some("4"), false),
+            ("flush.ms", Some("3"), false),
+            ("index.interval.bytes", Some("6"), true),
             ("min.insync.replicas", Some("2"), true),
             ("produce.at.offset", Some("true"), true),
-            ("max.message.bytes", Some("1048588"), false),
             ("secret", None, true),
         ]);
-        let wanted = carried(&source);
-        assert_eq!(wanted.set.keys().collect::<Vec<_>>(), ["retention.ms", "secret", "segment.ms"]);
+        let mut wanted = TargetConfig::default();
+        wanted.set("flush.ms", "9").unwrap();
+        wanted.set("index.interval.bytes", "9").unwrap();
+        let carried = carried(&source, &wanted);
+        assert_eq!(carried.set.keys().collect::<Vec<_>>(), ["retention.ms", "secret", "segment.ms"]);
+        assert_eq!(carried.secret().collect::<Vec<_>>(), ["secret"]);
         let copy = settings(&[
             ("retention.ms", Some("9"), true),
             ("segment.ms", Some("2"), true),
             ("max.message.bytes", Some("5"), true),
+            ("flush.ms", Some("9"), true),
+            ("index.interval.bytes", Some("9"), true),
             ("min.insync.replicas", Some("3"), true),
-            ("redact.mask.json", Some("$.card"), true),
             ("produce.at.offset", Some("true"), true),
+            // The source has no such setting.
+            ("redact.mask.json", Some("$.card"), true),
         ]);
         let expected =
             [("retention.ms".to_owned(), Some("1".to_owned())), ("max.message.bytes".to_owned(), None)];
-        assert_eq!(changes(&wanted, &copy), expected);
+        assert_eq!(changes(&carried, &copy), expected);
         let same = settings(&[("retention.ms", Some("1"), true), ("segment.ms", Some("2"), true)]);
-        assert!(changes(&wanted, &same).is_empty());
+        assert!(changes(&carried, &same).is_empty());
     }
 }

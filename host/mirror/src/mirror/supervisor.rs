@@ -217,7 +217,7 @@ impl Supervisor {
         let source = links.source.topic_configs(&info.name).await;
         let source = source.map_err(|error| Trouble::of_cluster(Side::Source, &error))?;
         known.topic.set_copy(settings::is_copy(&source));
-        let carried = settings::carried(&source);
+        let carried = settings::carried(&source, &links.config.target_config);
         if known.carried.as_ref() != Some(&carried) {
             links.keeper().settle(&info.name, &carried).await?;
             known.carried = Some(carried);

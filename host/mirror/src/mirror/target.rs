@@ -4,10 +4,12 @@ use uuid::Uuid;
 use verbatim_wire::error::ErrorCode;
 
 use super::admin::{Admin, Change, Denied};
+use super::config::TargetConfig;
 use super::progress::Board;
 use super::settings::{Carried, Settings, changes};
 use super::trouble::{Halt, Side, Trouble};
 use crate::cluster::{Cluster, ClusterError, TopicInfo, Topics, id_text};
+use crate::verify::REWRITE;
 
 /// The property that makes a topic exact.
 pub(super) const EXACT: &str = "produce.at.offset";
@@ -24,6 +26,8 @@ pub(super) struct Keeper<'a> {
     pub(super) admin: &'a Admin,
     pub(super) target: &'a Cluster,
     pub(super) board: &'a Board,
+    /// What topics are created with, beside what makes them copies.
+    pub(super) wanted: &'a TargetConfig,
 }
 
 impl Keeper<'_> {
@@ -34,10 +38,12 @@ impl Keeper<'_> {
         let found = match self.find(&source.name).await? {
             Some(found) => found,
             None => {
-                let made = self.admin.create_topic(&source.name, partitions, source.id).await;
-                if made.map_err(|denied| not_created(&denied))? {
+                let made = self.admin.create_topic(&source.name, partitions, source.id, self.wanted).await;
+                if made.map_err(|denied| not_created(&denied, self.wanted))? {
                     let id = id_text(source.id);
-                    let text = format!("created with {partitions} partitions, a copy of topic id {id}");
+                    let own = self.wanted.iter().map(|(key, value)| format!(", {key}={value}"));
+                    let own: String = own.collect();
+                    let text = format!("created with {partitions} partitions, a copy of topic id {id}{own}");
                     self.board.done(&source.name, text);
                 }
                 let found = self.find(&source.name).await?;
@@ -80,16 +86,16 @@ impl Keeper<'_> {
     }
 
     /// Gives the copy the source's settings. What the destination does not take is noted.
-    pub(super) async fn settle(&self, topic: &str, wanted: &Carried) -> Result<(), Trouble> {
+    pub(super) async fn settle(&self, topic: &str, carried: &Carried) -> Result<(), Trouble> {
         let copy = self.configs(topic).await?;
         self.board.forget_notes(topic, NOT_CARRIED);
-        for (name, _) in wanted.set.iter().filter(|(_, value)| value.is_none()) {
+        for name in carried.secret() {
             self.board.note(
                 topic,
                 format!("{NOT_CARRIED}{name} is not carried over: the source keeps its value secret"),
             );
         }
-        let changes = changes(wanted, &copy);
+        let changes = changes(carried, &copy);
         if changes.is_empty() {
             return Ok(());
         }
@@ -129,7 +135,14 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// The topic is exact, and the copy of this source topic.
+    /// True if the topic allows a module to rewrite records.
+    pub(super) async fn may_rewrite(&self, topic: &str) -> Result<bool, Trouble> {
+        let configs = self.configs(topic).await?;
+        let (name, allows) = REWRITE;
+        Ok(configs.get(name).is_some_and(|config| config.value.as_deref() == Some(allows)))
+    }
+
+    /// The topic is exact, the copy of this source topic, and allows to rewrite as it was wanted.
     pub(super) async fn check(&self, source: &TopicInfo) -> Result<(), Trouble> {
         let configs = self.configs(&source.name).await?;
         let value = |name: &str| configs.get(name).and_then(|config| config.value.as_deref());
@@ -139,6 +152,7 @@ impl Keeper<'_> {
                 format!("the destination's topic {} has {EXACT}={found}, expected true", source.name);
             return Err(Trouble::Halt(Halt::not_exact(reason)));
         }
+        self.compare(&source.name, &configs)?;
         if source.id.is_nil() {
             return Ok(());
         }
@@ -148,6 +162,25 @@ impl Keeper<'_> {
             self.board.note(&source.name, "the destination's topic does not say which topic it is a copy of");
         } else if ours != theirs {
             return Err(Trouble::Halt(Halt::other_copy(ours, &theirs)));
+        }
+        Ok(())
+    }
+
+    /// What a topic that is there already has other than wanted is left alone; but that it allows to rewrite, or does not, cannot
+    /// be changed, and decides whether readers see what was written.
+    fn compare(&self, topic: &str, copy: &Settings) -> Result<(), Trouble> {
+        for (key, wanted) in self.wanted.iter() {
+            let found = copy.get(key).and_then(|config| config.value.as_deref());
+            if found == Some(wanted) {
+                continue;
+            }
+            let found = found.unwrap_or("not known there");
+            if key == REWRITE.0 {
+                return Err(Trouble::Halt(Halt::other_permission(topic, found, wanted)));
+            }
+            let text =
+                format!("the destination's topic has {key}={found}, not {wanted}, and is left as it is");
+            self.board.note(topic, text);
         }
         Ok(())
     }
@@ -179,11 +212,12 @@ fn refused(what: &str, denied: &Denied) -> Trouble {
     }
 }
 
-/// A broker that does not know the properties of an exact topic refuses them.
-fn not_created(denied: &Denied) -> Trouble {
+/// A broker that does not know the properties of an exact topic refuses them; any does those that are wrong.
+fn not_created(denied: &Denied, wanted: &TargetConfig) -> Trouble {
     match (refused("topic was not created", denied), denied) {
         (Trouble::Halt(halt), Denied::Refused { code, .. }) if *code == ErrorCode::InvalidConfig.number() => {
-            Trouble::Halt(Halt::not_exact(halt.reason))
+            let is_plain = wanted.iter().next().is_none();
+            Trouble::Halt(if is_plain { Halt::not_exact(halt.reason) } else { Halt::not_taken(halt.reason) })
         }
         (trouble, _) => trouble,
     }

@@ -113,6 +113,26 @@ impl Halt {
         Self::new(State::TargetNotExact, reason.into())
     }
 
+    /// The destination does not take a topic with the properties that were wanted.
+    pub(super) fn not_taken(reason: impl Into<String>) -> Self {
+        Self {
+            remedy: "Correct the --target-config that the reason names, or mirror into a Verbatim host that takes it.",
+            ..Self::not_exact(reason)
+        }
+    }
+
+    /// The copy was created with another permission to rewrite.
+    pub(super) fn other_permission(topic: &str, found: &str, wanted: &str) -> Self {
+        let name = crate::verify::REWRITE.0;
+        let reason = format!(
+            "the destination's topic {topic} has {name}={found}, wanted {wanted}, which only a new topic can be given"
+        );
+        Self {
+            remedy: "Delete the copy and let the mirror make it anew, or leave that property out of --target-config.",
+            ..Self::failed(reason)
+        }
+    }
+
     pub(super) fn failed(reason: impl Into<String>) -> Self {
         Self::new(State::Failed, reason.into())
     }

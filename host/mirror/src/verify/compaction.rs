@@ -15,6 +15,7 @@ use verbatim_batch::{Codec, ControlKey, ControlType, Header, TimestampType, crc_
 
 use super::compare::{Head, Stop};
 use super::records::{Inflated, Pair, Placed, Unreadable, differing, pairs};
+use super::redaction::{MIXED, Rewriting};
 use super::report::{Both, Difference, Side};
 use super::words;
 
@@ -23,6 +24,8 @@ use super::words;
 pub(super) struct Rules {
     /// False if neither side's topic is compacted: then nothing may be missing.
     pub(super) may_compact: bool,
+    /// Whether the target may be redacted.
+    pub(super) rewriting: Rewriting,
     /// The first offset that matters; a batch may begin below it.
     pub(super) from: i64,
     /// Owed keys at most.
@@ -115,13 +118,14 @@ impl Compaction {
             })
         };
         let (left, right) = (inflated(source)?, inflated(target)?);
-        let before = self.records;
+        let (before, mut is_redacted) = (self.records, false);
         for pair in pairs(&left, &right) {
             match pair {
-                Pair::Both(s, t) if !differing(&s, &t).is_empty() => {
-                    return Err(Stop::Differs(words::unequal_records(&s, &t)));
-                }
-                Pair::Both(s, _) => self.present(source, &s),
+                Pair::Both(s, t) => match differing(&s, &t).as_slice() {
+                    [] => self.present(source, &s),
+                    fields if self.may_redact(fields) => is_redacted = true,
+                    _ => return Err(Stop::Differs(words::unequal_records(&s, &t))),
+                },
                 Pair::Left(s) => self.missing(Side::Target, source, &s)?,
                 Pair::Right(t) => self.missing(Side::Source, target, &t)?,
             }
@@ -140,9 +144,18 @@ impl Compaction {
         if !max_timestamp_fits(compacted, full) {
             return Err(unequal());
         }
+        if is_redacted {
+            return Err(Stop::Undecided(MIXED.to_owned()));
+        }
         self.holds(Side::Source, s);
         self.holds(Side::Target, t);
         Ok(())
+    }
+
+    /// True if a module may have changed these fields of a record.
+    fn may_redact(&self, fields: &[&str]) -> bool {
+        let is_content = |field: &&str| ["key", "value", "headers"].contains(field);
+        self.rules.rewriting == Rewriting::Accepted && fields.iter().all(is_content)
     }
 
     /// A batch that both sides have: what it supersedes is no longer owed.

@@ -6,6 +6,7 @@ use verbatim_batch::{Header, crc_matches};
 use super::compaction::{Compaction, Rules};
 use super::digest::Digest;
 use super::records::{Batch, Inflated, Unreadable};
+use super::redaction::{MIXED, Redaction, Rewriting, redacted};
 use super::report::{Both, Count, Difference, Side};
 use super::words;
 
@@ -50,14 +51,16 @@ impl From<Unreadable> for Stop {
     }
 }
 
-/// What differs between batches that cover one offset and that compaction of either side cannot have made.
-pub(crate) fn certain_difference(source: &Bytes, target: &Bytes) -> Option<Difference> {
+/// What differs between batches that cover one offset and that compaction of either side cannot have made; nor a module, where
+/// the target's topic allows it to rewrite.
+pub(crate) fn certain_difference(source: &Bytes, target: &Bytes, may_rewrite: bool) -> Option<Difference> {
     let head = |bytes: &Bytes| {
         let batch = Batch { bytes: bytes.clone(), header: Header::read(bytes)? };
         Some(Head { batch, aborted: false, unstable: false })
     };
     let rules = Rules {
         may_compact: true,
+        rewriting: if may_rewrite { Rewriting::Accepted } else { Rewriting::Refused },
         from: i64::MIN,
         keys_max: usize::MAX,
         inflate_bytes_max: verbatim_compression::DEFAULT_LIMIT_BYTES,
@@ -73,6 +76,7 @@ pub(crate) fn certain_difference(source: &Bytes, target: &Bytes) -> Option<Diffe
 pub(super) struct Comparison {
     rules: Rules,
     pub(super) compaction: Compaction,
+    pub(super) redaction: Redaction,
     pub(super) count: Both<Count>,
     pub(super) digest: Both<Digest>,
     /// Largest timestamps of some batches: the first, and then each time that twice as many were seen.
@@ -86,6 +90,7 @@ impl Comparison {
         Self {
             rules,
             compaction: Compaction::new(rules),
+            redaction: Redaction::default(),
             count: Both::default(),
             digest: Both::default(),
             times: Vec::new(),
@@ -93,22 +98,26 @@ impl Comparison {
         }
     }
 
-    /// True while everything was equal byte for byte.
-    pub(super) fn is_equal(&self) -> bool {
+    /// True while neither side lacks what compaction may have taken away.
+    pub(super) fn is_whole(&self) -> bool {
         self.compaction.side.is_none()
     }
 
     /// Compares the next batches; `None` stands for the end of a side.
     pub(super) fn step(&mut self, source: Option<&Head>, target: Option<&Head>) -> Result<Step, Stop> {
         let base = |head: &Head| head.batch.header.base_offset;
-        match (source, target) {
-            (None, None) => Ok(Step::End),
-            (Some(s), Some(t)) if base(s) == base(t) => self.same_place(s, t).map(|()| Step::Both),
-            (Some(s), t) if t.is_none_or(|t| base(s) < base(t)) => self.one_sided(Side::Target, s, t),
-            (s, Some(t)) => self.one_sided(Side::Source, t, s),
+        let step = match (source, target) {
+            (None, None) => Step::End,
+            (Some(s), Some(t)) if base(s) == base(t) => self.same_place(s, t).map(|()| Step::Both)?,
+            (Some(s), t) if t.is_none_or(|t| base(s) < base(t)) => self.one_sided(Side::Target, s, t)?,
+            (s, Some(t)) => self.one_sided(Side::Source, t, s)?,
             // The guards above leave nothing else.
-            (Some(s), None) => self.one_sided(Side::Target, s, None),
+            (Some(s), None) => self.one_sided(Side::Target, s, None)?,
+        };
+        if self.redaction.batches > 0 && !self.is_whole() {
+            return Err(Stop::Undecided(MIXED.to_owned()));
         }
+        Ok(step)
     }
 
     fn same_place(&mut self, source: &Head, target: &Head) -> Result<(), Stop> {
@@ -116,7 +125,7 @@ impl Comparison {
             self.equal(source, target)?;
         } else {
             let told = |stop| with_headers(stop, Some(source), Some(target));
-            self.compaction.rewritten(source, target).map_err(told)?;
+            self.unequal(source, target).map_err(told)?;
         }
         let were_equal = self.digest.source == self.digest.target;
         self.passed(Side::Source, source);
@@ -138,10 +147,38 @@ impl Comparison {
         }
         let full = if self.compaction.side == Some(Side::Source) { target } else { source };
         self.compaction.supersede(full)?;
+        self.done_with(header);
+        Ok(())
+    }
+
+    /// The target's batch may be redacted, or one of them what compaction leaves of the other.
+    fn unequal(&mut self, source: &Head, target: &Head) -> Result<(), Stop> {
+        let is_accepted = match self.rules.rewriting {
+            Rewriting::Refused => return self.compaction.rewritten(source, target),
+            Rewriting::Allowed => false,
+            Rewriting::Accepted => true,
+        };
+        match redacted(&source.batch, &target.batch, self.rules.inflate_bytes_max) {
+            Ok(redacted) if is_accepted => {
+                self.redaction.add(redacted.count);
+                self.done_with(&source.batch.header);
+                Ok(())
+            }
+            Ok(redacted) => Err(Stop::Differs(redacted.not_accepted())),
+            Err(why @ Stop::Undecided(_)) if is_accepted => Err(why),
+            Err(why) => self.compaction.rewritten(source, target).map_err(|stop| match stop {
+                // What compaction cannot have made, told by what a module cannot: what it can is no difference.
+                Stop::Differs(_) if is_accepted => why,
+                stop => stop,
+            }),
+        }
+    }
+
+    /// Both sides have a batch of this header.
+    fn done_with(&mut self, header: &Header) {
         self.compaction.holds(Side::Source, header);
         self.compaction.holds(Side::Target, header);
         self.last_epoch = header.leader_epoch;
-        Ok(())
     }
 
     /// `head` has no counterpart on the side `lacks`, which has `next` behind it.

@@ -3,6 +3,7 @@
 use verbatim_wire::exact_producer::EpochEnd;
 use verbatim_wire::tag::EpochEntry;
 
+use super::redaction::Redaction;
 use super::report::{Both, Bounds, Difference, Range, Side};
 use crate::cluster::{At, Cluster, ClusterError, ListedOffset, Partition, Producer};
 
@@ -20,6 +21,8 @@ pub(super) struct Scope {
     pub(super) may_compact: bool,
     /// The side that was compacted.
     pub(super) compacted: Option<Side>,
+    /// What was redacted of the target.
+    pub(super) redaction: Redaction,
 }
 
 impl Scope {
@@ -56,6 +59,8 @@ pub(super) async fn compare(ask: &Ask<'_>, scope: &Scope, times: &[i64]) -> Comp
     epochs(ask, scope, &mut compared).await;
     if scope.compacted.is_some() {
         compared.notes.push("offsets by time are not compared where one side is compacted".to_owned());
+    } else if scope.redaction.records_dropped > 0 {
+        compared.notes.push("offsets by time are not compared where records were dropped".to_owned());
     } else {
         by_time(ask, scope, times, &mut compared).await;
     }
@@ -269,13 +274,20 @@ fn offsets_at(time: i64, listed: Both<Option<ListedOffset>>, scope: &Scope) -> O
     (!is_equal).then(|| Difference::new(offset, what))
 }
 
-/// A producer that began below the range may have begun its open transaction there.
+/// A producer that began below the range may have begun its open transaction there. Its last time is that of what is left of its
+/// last batch.
 fn agree(source: &Producer, target: &Producer, scope: &Scope) -> bool {
     let is_cut = |producer: &Producer| {
         producer.transaction_start >= 0 && producer.transaction_start <= scope.range.from
     };
-    let cut = is_cut(source) && is_cut(target);
-    source == target || cut && Producer { transaction_start: source.transaction_start, ..*target } == *source
+    let mut expected = *source;
+    if is_cut(source) && is_cut(target) {
+        expected.transaction_start = target.transaction_start;
+    }
+    if scope.redaction.records_dropped > 0 {
+        expected.last_timestamp = target.last_timestamp.min(source.last_timestamp);
+    }
+    expected == *target
 }
 
 fn state(producer: &Producer) -> String {
@@ -296,7 +308,15 @@ mod tests {
     fn scope(from: i64, to: i64, to_the_end: bool) -> Scope {
         let bounds = Bounds { start: from, end: to, last_stable_offset: to };
         let bounds = Both { source: bounds, target: bounds };
-        Scope { range: Range { from, to }, bounds, to_the_end, may_compact: false, compacted: None }
+        let redaction = Redaction::default();
+        Scope {
+            range: Range { from, to },
+            bounds,
+            to_the_end,
+            may_compact: false,
+            compacted: None,
+            redaction,
+        }
     }
 
     fn history(entries: &[(i32, i64)]) -> Vec<EpochEntry> {
@@ -363,5 +383,13 @@ mod tests {
         assert_eq!(found(&[producer(1, -1), producer(2, -1)], &[producer(1, -1)], &whole), 1);
         assert_eq!(found(&[producer(1, -1)], &[producer(1, -1), producer(2, -1)], &whole), 1);
         assert_eq!(found(&[producer(1, -1), producer(2, -1)], &[producer(1, -1)], &cut), 0);
+        let dropped = Scope {
+            redaction: Redaction { records_dropped: 1, ..Redaction::default() },
+            ..scope(0, 100, true)
+        };
+        let [early, late] = [1, 2].map(|last_timestamp| Producer { last_timestamp, ..producer(1, -1) });
+        assert_eq!(found(&[late], &[early], &whole), 1);
+        assert_eq!(found(&[late], &[early], &dropped), 0, "its last record was dropped");
+        assert_eq!(found(&[early], &[late], &dropped), 1);
     }
 }

@@ -22,6 +22,9 @@ pub struct Options {
     pub from_offset: Option<i64>,
     /// The offset after the last one, where the logs end above it.
     pub to_offset: Option<i64>,
+    /// Take a target that a module has redacted for [`Verdict::Redacted`](super::Verdict::Redacted), where its topic says
+    /// `produce.at.offset.rewrite=allow`.
+    pub allow_redacted: bool,
     /// Compare only a part of each partition.
     pub sample: Option<Sample>,
     /// Partitions that are compared at the same time.
@@ -58,6 +61,7 @@ impl Options {
             groups: Vec::new(),
             from_offset: None,
             to_offset: None,
+            allow_redacted: false,
             sample: None,
             concurrency: 4,
             fetch_bytes_max: 1 << 20,

@@ -10,7 +10,11 @@ use super::compare::Comparison;
 use super::facts::{self, Ask, Compared, Scope};
 use super::feed::{Log, LogFeed, Pace};
 use super::options::Options;
-use super::report::{Both, Bounds, Compacted, Difference, PartitionReport, Range, Sampled, Side, Verdict};
+use super::plan::Permits;
+use super::redaction::{REWRITE, Redaction, Rewriting};
+use super::report::{
+    Both, Bounds, Compacted, Difference, PartitionReport, Range, Redacted, Sampled, Side, Verdict,
+};
 use super::shared::Shared;
 use super::span::Span;
 use super::state::Saved;
@@ -28,8 +32,7 @@ const TIMES_MAX: usize = 5;
 pub(super) struct Job {
     pub(super) partition: Partition,
     pub(super) bounds: Both<Bounds>,
-    /// False if neither side's topic is compacted.
-    pub(super) may_compact: bool,
+    pub(super) permits: Permits,
     /// Where an earlier run came to.
     pub(super) saved: Option<Saved>,
 }
@@ -95,8 +98,16 @@ pub(super) async fn compare(shared: &Shared, target: &Cluster, job: Job) -> Part
     let log = |cluster, bounds| log(&shared.options, &shared.pace, cluster, &job.partition, bounds);
     let source = log(&shared.source, job.bounds.source);
     let pair = Pair { logs: Both { source, target: log(target, job.bounds.target) } };
-    let mut work =
-        Work { shared, job: &job, pair, range: span.range, report, times: Vec::new(), aborted: None };
+    let mut work = Work {
+        shared,
+        job: &job,
+        pair,
+        range: span.range,
+        report,
+        times: Vec::new(),
+        aborted: None,
+        redaction: Redaction::default(),
+    };
     let walked = match shared.options.sample {
         Some(sample) => {
             let windows = windows(sample, &job.partition, span.range);
@@ -109,8 +120,9 @@ pub(super) async fn compare(shared: &Shared, target: &Cluster, job: Job) -> Part
         range: work.range,
         bounds: job.bounds,
         to_the_end: span.to_the_end,
-        may_compact: job.may_compact,
+        may_compact: job.permits.compaction,
         compacted: work.report.compacted.map(|compacted| compacted.side),
+        redaction: work.redaction,
     };
     let facts = match walked {
         Walked::Equal => {
@@ -122,7 +134,34 @@ pub(super) async fn compare(shared: &Shared, target: &Cluster, job: Job) -> Part
     let aborted = work.aborted.take();
     let mut report = work.report;
     report.range = Some(scope.range);
-    decide(report, walked, span, facts, aborted)
+    report.redacted = job.permits.redacted(scope.redaction);
+    let mut report = decide(report, walked, span, facts, aborted);
+    if report.verdict == Verdict::Diverged && job.permits.rewriting(&shared.options) == Rewriting::Refused {
+        report.notes.extend(shared.options.allow_redacted.then(not_allowed));
+    }
+    report
+}
+
+/// Why an option that was given does not count.
+fn not_allowed() -> String {
+    let (name, value) = REWRITE;
+    format!("allow-redacted does not count here: the target's topic does not tell {name}={value}")
+}
+
+impl Permits {
+    fn rewriting(&self, options: &Options) -> Rewriting {
+        match (&self.rewriting_by, options.allow_redacted) {
+            (None, _) => Rewriting::Refused,
+            (Some(_), false) => Rewriting::Allowed,
+            (Some(_), true) => Rewriting::Accepted,
+        }
+    }
+
+    fn redacted(&self, found: Redaction) -> Option<Redacted> {
+        let Redaction { batches, records_dropped, records_changed } = found;
+        let module = self.rewriting_by.clone().filter(|_| batches > 0)?;
+        Some(Redacted { module, batches, records_dropped, records_changed })
+    }
 }
 
 /// A comparison under way.
@@ -135,13 +174,15 @@ struct Work<'a> {
     times: Vec<i64>,
     /// Aborted transactions that are not the same.
     aborted: Option<Difference>,
+    redaction: Redaction,
 }
 
 impl<'a> Work<'a> {
     fn rules(&self, from: i64) -> Rules {
         let options = &self.shared.options;
         Rules {
-            may_compact: self.job.may_compact && options.sample.is_none(),
+            may_compact: self.job.permits.compaction && options.sample.is_none(),
+            rewriting: self.job.permits.rewriting(options),
             from,
             keys_max: options.keys_max,
             inflate_bytes_max: options.inflate_bytes_max,
@@ -151,7 +192,7 @@ impl<'a> Work<'a> {
     /// What an earlier run came to, unless a log was cut below it since.
     async fn saved(&mut self) -> Option<&'a Saved> {
         let saved = self.job.saved.as_ref()?;
-        if saved.count.batches > 0 && !self.still_holds(saved).await {
+        if saved.count.source.batches > 0 && !self.still_holds(saved).await {
             let at = saved.at;
             self.report.notes.push(format!(
                 "an earlier run had come to offset {at}; a log may have been cut below it since, so all is compared anew"
@@ -194,7 +235,7 @@ impl<'a> Work<'a> {
                 Ok(walked) => break walked,
                 Err((side, ReadError::Moved(start))) if start < self.range.to => {
                     self.report.notes.push(format!(
-                        "the {side}'s log start moved to offset {start} meanwhile; what was read below it was equal"
+                        "the {side}'s log start moved to offset {start} meanwhile; nothing differed in what was read below it"
                     ));
                     comparison.restart(start);
                     aborted = Aborted::default();
@@ -227,7 +268,7 @@ impl<'a> Work<'a> {
             }
             match walked {
                 Walked::Equal => {}
-                Walked::Differs(difference) if self.job.may_compact => {
+                Walked::Differs(difference) if self.job.permits.compaction => {
                     let why = "that may be compaction, which a sample cannot tell: verify it whole";
                     return Walked::Undecided(format!("{}; {why}", difference.what));
                 }
@@ -253,6 +294,7 @@ impl<'a> Work<'a> {
             let Both { source, target } = comparison.digest;
             self.report.digest = Both { source: Some(source), target: Some(target) };
         }
+        self.redaction.add(comparison.redaction);
         let compaction = &comparison.compaction;
         self.report.compacted = compaction.side.map(|side| Compacted {
             side,
@@ -322,13 +364,14 @@ fn decide(
     if let Some(what) = facts.ahead.into_iter().next() {
         return report.with_verdict(Verdict::Behind, format!("{what}; the target does not know it yet"));
     }
-    match report.compacted {
-        Some(compacted) => {
-            let Compacted { side, records, batches } = compacted;
-            let reason =
-                format!("compaction took {records} records from the {side}, {batches} batches of them whole");
-            report.with_verdict(Verdict::CompactedEqual, reason)
-        }
+    // Where both were seen, nothing is equal: a comparison stops there.
+    if let Some(Compacted { side, records, batches }) = report.compacted {
+        let reason =
+            format!("compaction took {records} records from the {side}, {batches} batches of them whole");
+        return report.with_verdict(Verdict::CompactedEqual, reason);
+    }
+    match report.redacted.as_ref().map(ToString::to_string) {
+        Some(reason) => report.with_verdict(Verdict::Redacted, reason),
         None => report.with_verdict(Verdict::Identical, String::new()),
     }
 }

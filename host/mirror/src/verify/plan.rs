@@ -10,14 +10,17 @@ use uuid::Uuid;
 use super::error::VerifyError;
 use super::options::Options;
 use super::partition::bounds;
+use super::redaction::REWRITE;
 use super::report::{Both, Bounds, PartitionReport, Side, Verdict};
 use super::shared::Shared;
-use crate::cluster::{Cluster, ClusterError, Partition, TopicInfo, Topics};
+use crate::cluster::{Cluster, ClusterError, Partition, TopicConfig, TopicInfo, Topics};
 
 /// Partitions whose bounds are asked for at the same time.
 const ASKED_MAX: usize = 32;
 /// The setting that says whether a topic is compacted, and its value if so.
 const CLEANUP: (&str, &str) = ("cleanup.policy", "compact");
+/// The setting that names the module that judges what is written to a topic.
+const MODULE: &str = "produce.module";
 
 /// A partition that both sides have.
 #[derive(Debug, Clone)]
@@ -26,7 +29,16 @@ pub(super) struct Planned {
     pub(super) topic_ids: Both<Uuid>,
     pub(super) leader_epochs: Both<i32>,
     pub(super) bounds: Both<Bounds>,
-    pub(super) may_compact: bool,
+    pub(super) permits: Permits,
+}
+
+/// In what both sides' topics allow that their logs differ.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Permits {
+    /// A side may be compacted.
+    pub(super) compaction: bool,
+    /// The module that may have rewritten records of the target; `None` if its topic allows none to.
+    pub(super) rewriting_by: Option<String>,
 }
 
 /// What is to be done, and what is known already.
@@ -73,9 +85,9 @@ pub(super) async fn plan(
     let mut found = Vec::new();
     for name in names {
         let (source, target_topic) = (topics.source.get(name), topics.target.get(name));
-        let may_compact = match (source, target_topic) {
-            (Some(_), Some(_)) => may_compact(&shared.source, name).await || may_compact(target, name).await,
-            _ => false,
+        let permits = match (source, target_topic) {
+            (Some(_), Some(_)) => Permits::ask(&shared.source, target, name).await,
+            _ => Permits::default(),
         };
         let indexes = |topic: Option<&TopicInfo>| -> BTreeSet<i32> {
             topic.into_iter().flat_map(|topic| &topic.partitions).map(|one| one.index).collect()
@@ -86,7 +98,7 @@ pub(super) async fn plan(
                 (true, true) => {
                     let partition = Partition { topic: name.clone(), index: *index };
                     let about = Both { source: about(source, *index), target: about(target_topic, *index) };
-                    found.push((partition, about, may_compact));
+                    found.push((partition, about, permits.clone()));
                     continue;
                 }
                 (true, false) => (Side::Target, target_topic.is_some()),
@@ -99,12 +111,12 @@ pub(super) async fn plan(
     }
     let sides = Both { source: shared.source.clone(), target: target.clone() };
     let asked = ask_bounds(&sides, found.iter().map(|(partition, ..)| partition.clone())).await;
-    for ((partition, about, may_compact), bounds) in found.into_iter().zip(asked) {
+    for ((partition, about, permits), bounds) in found.into_iter().zip(asked) {
         let topic_ids = Both { source: about.source.0, target: about.target.0 };
         let leader_epochs = Both { source: about.source.1, target: about.target.1 };
         match bounds {
             Ok(bounds) => {
-                plan.planned.push(Planned { partition, topic_ids, leader_epochs, bounds, may_compact });
+                plan.planned.push(Planned { partition, topic_ids, leader_epochs, bounds, permits });
             }
             Err((side, error)) => {
                 let report = PartitionReport::new(&partition.topic, partition.index);
@@ -123,11 +135,30 @@ fn about(topic: Option<&TopicInfo>, index: i32) -> (Uuid, i32) {
     (topic.id, found.map_or(-1, |one| one.leader_epoch))
 }
 
-/// A topic whose setting is not told may be compacted.
-async fn may_compact(cluster: &Cluster, topic: &str) -> bool {
-    let configs = cluster.topic_configs(topic).await.unwrap_or_default();
-    let value = configs.get(CLEANUP.0).and_then(|config| config.value.as_deref());
-    value.is_none_or(|value| value.split(',').any(|policy| policy.trim() == CLEANUP.1))
+impl Permits {
+    /// A topic whose settings are not told may be compacted, and not rewritten.
+    async fn ask(source: &Cluster, target: &Cluster, topic: &str) -> Self {
+        let (source, target) = tokio::join!(source.topic_configs(topic), target.topic_configs(topic));
+        Self::of(&source.unwrap_or_default(), &target.unwrap_or_default())
+    }
+
+    fn of(source: &Settings, target: &Settings) -> Self {
+        let may_compact = |settings: &Settings| {
+            let policies = value(settings, CLEANUP.0);
+            policies.is_none_or(|policies| policies.split(',').any(|policy| policy.trim() == CLEANUP.1))
+        };
+        let module = value(target, MODULE).unwrap_or("unknown").to_owned();
+        Self {
+            compaction: may_compact(source) || may_compact(target),
+            rewriting_by: (value(target, REWRITE.0) == Some(REWRITE.1)).then_some(module),
+        }
+    }
+}
+
+type Settings = BTreeMap<String, TopicConfig>;
+
+fn value<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
+    settings.get(name).and_then(|config| config.value.as_deref())
 }
 
 type Asked = Result<Both<Bounds>, (Side, ClusterError)>;

@@ -68,6 +68,9 @@ pub enum Verdict {
     Identical,
     /// One side's records are what compaction leaves of the other's; everything else is equal.
     CompactedEqual,
+    /// The target's records are what a module left of the source's, where its topic allows that; everything else is equal. Only
+    /// with [`Options::allow_redacted`](super::Options::allow_redacted).
+    Redacted,
     /// The target is a proper prefix of the source.
     Behind,
     /// They differ.
@@ -83,7 +86,7 @@ pub enum Verdict {
 impl Verdict {
     const fn exit_code(self) -> u8 {
         match self {
-            Self::Identical | Self::CompactedEqual | Self::Digest => 0,
+            Self::Identical | Self::CompactedEqual | Self::Redacted | Self::Digest => 0,
             Self::Behind | Self::Diverged | Self::Missing => 1,
             Self::Undecided => 2,
         }
@@ -95,6 +98,7 @@ impl std::fmt::Display for Verdict {
         f.write_str(match self {
             Self::Identical => "identical",
             Self::CompactedEqual => "compacted-equal",
+            Self::Redacted => "redacted",
             Self::Behind => "behind",
             Self::Diverged => "diverged",
             Self::Missing => "missing",
@@ -235,6 +239,29 @@ pub struct Compacted {
     pub batches: u64,
 }
 
+/// What a module made of the target, where its topic allows that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redacted {
+    /// The module that the target's topic names now (`produce.module`).
+    pub module: String,
+    /// How many batches are not the source's, byte for byte.
+    pub batches: u64,
+    /// How many records they lack.
+    pub records_dropped: u64,
+    /// How many have another key, value or headers.
+    pub records_changed: u64,
+}
+
+impl std::fmt::Display for Redacted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { module, batches, records_dropped, records_changed } = self;
+        write!(
+            f,
+            "redacted by module {module}: {batches} batches, {records_dropped} records dropped, {records_changed} changed"
+        )
+    }
+}
+
 /// What was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
@@ -277,6 +304,8 @@ pub struct PartitionReport {
     pub behind: i64,
     /// What compaction took away, if it did.
     pub compacted: Option<Compacted>,
+    /// What a module redacted, if it did.
+    pub redacted: Option<Redacted>,
     /// The first difference.
     pub difference: Option<Difference>,
     /// Set if only a part was compared.
@@ -300,6 +329,7 @@ impl PartitionReport {
             digest: Both::default(),
             behind: 0,
             compacted: None,
+            redacted: None,
             difference: None,
             sampled: None,
             resumed_from: None,
@@ -352,7 +382,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// 0: every verdict is identical, compacted-equal or a mere digest. 1: some are not. 2: as 0, but that something could not
+    /// 0: every verdict is identical, compacted-equal, redacted or a mere digest. 1: some are not. 2: as 0, but that something could not
     /// be decided.
     pub fn exit_code(&self) -> u8 {
         let partitions = self.partitions.iter().map(|partition| partition.verdict);

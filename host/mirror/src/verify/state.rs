@@ -13,11 +13,12 @@ use super::compare::Comparison;
 use super::digest::Digest;
 use super::options::Options;
 use super::plan::Planned;
+use super::redaction::Redaction;
 use super::report::{Both, Bounds, Count, PartitionReport, Range, Verdict};
 use crate::cluster::{Partition, id_text};
 
 /// The format of the file.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What must be the same for a file to be gone on from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +28,7 @@ struct Call {
     target: Vec<String>,
     from_offset: Option<i64>,
     to_offset: Option<i64>,
+    allow_redacted: bool,
 }
 
 /// The file's content.
@@ -41,9 +43,10 @@ struct Content {
 struct Stood {
     topic_ids: Both<String>,
     /// Those of the leaders.
-    #[serde(default)]
     leader_epochs: Both<i32>,
     bounds: Both<Bounds>,
+    /// The module that the target's topic allowed to rewrite.
+    rewriting_by: Option<String>,
 }
 
 /// One partition's.
@@ -60,30 +63,32 @@ pub(super) struct Entry {
     pub(super) report: Option<PartitionReport>,
 }
 
-/// A comparison under way, up to which both sides are equal byte for byte. What compaction leaves owed is not kept: a
-/// partition goes on where the first difference was.
+/// A comparison under way, up to which both sides are equal but for what was redacted. What compaction leaves owed is not kept: a
+/// partition goes on where the first record was missing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Saved {
     pub(super) range: Range,
     pub(super) at: i64,
     /// The leader epoch of the last batch below `at`; -1 = none.
     pub(super) last_epoch: i32,
-    pub(super) digest: Digest,
-    pub(super) count: Count,
+    pub(super) digest: Both<Digest>,
+    pub(super) count: Both<Count>,
+    redaction: Redaction,
     times: Vec<i64>,
     transactions: BTreeSet<i64>,
     pub(super) aborted: Aborted,
 }
 
 impl Saved {
-    /// For a comparison that has come to `at`; `None` once something differs.
+    /// For a comparison that has come to `at`; `None` once a side lacks something.
     pub(super) fn of(comparison: &Comparison, aborted: &Aborted, range: Range, at: i64) -> Option<Self> {
-        comparison.is_equal().then(|| Self {
+        comparison.is_whole().then(|| Self {
             range,
             at,
             last_epoch: comparison.last_epoch,
-            digest: comparison.digest.source,
-            count: comparison.count.source,
+            digest: comparison.digest,
+            count: comparison.count,
+            redaction: comparison.redaction,
             times: comparison.times.clone(),
             transactions: comparison.compaction.open.source.clone(),
             aborted: aborted.clone(),
@@ -92,8 +97,9 @@ impl Saved {
 
     /// Puts a comparison where this one was.
     pub(super) fn restore(&self, comparison: &mut Comparison) {
-        comparison.digest = Both { source: self.digest, target: self.digest };
-        comparison.count = Both { source: self.count, target: self.count };
+        comparison.digest = self.digest;
+        comparison.count = self.count;
+        comparison.redaction = self.redaction;
         comparison.times.clone_from(&self.times);
         comparison.last_epoch = self.last_epoch;
         let transactions = self.transactions.clone();
@@ -120,6 +126,7 @@ impl Store {
             target: options.target.as_ref().map(|target| target.bootstrap.clone()).unwrap_or_default(),
             from_offset: options.from_offset,
             to_offset: options.to_offset,
+            allow_redacted: options.allow_redacted,
         };
         let fresh = Content { call: call.clone(), partitions: Vec::new() };
         let content = match &options.state {
@@ -132,7 +139,7 @@ impl Store {
 
     /// Takes up the partitions that there are now. Those that are under way go on within the bounds they had; what was found of
     /// those that are decided holds if both sides still stand as they did, else they are verified anew, as is everything in a
-    /// topic that was created anew.
+    /// topic that was created anew or is judged by another module that may rewrite.
     ///
     /// # Errors
     /// The file has a partition that is not among them.
@@ -218,7 +225,12 @@ impl Stood {
             topic_ids: Both { source: id_text(source), target: id_text(target) },
             leader_epochs: planned.leader_epochs,
             bounds: planned.bounds,
+            rewriting_by: planned.permits.rewriting_by.clone(),
         }
+    }
+
+    fn is_of_same_topics(&self, other: &Self) -> bool {
+        self.topic_ids == other.topic_ids && self.rewriting_by == other.rewriting_by
     }
 }
 
@@ -240,7 +252,7 @@ impl Entry {
 
     /// True if it can be gone on from, or is done, as the two sides stand now.
     fn holds(&self, now: &Stood) -> bool {
-        if self.decided().is_some() { self.stood == *now } else { self.stood.topic_ids == now.topic_ids }
+        if self.decided().is_some() { self.stood == *now } else { self.stood.is_of_same_topics(now) }
     }
 
     fn is_of(&self, partition: &Partition) -> bool {
@@ -254,8 +266,15 @@ fn read(path: &Path) -> Result<Option<Content>, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("cannot be read: {error}")),
     };
-    let content = serde_json::from_str(&text);
-    content.map(Some).map_err(|error| format!("is no state of a verification: {error}"))
+    let unknown = |error: serde_json::Error| format!("is no state of a verification: {error}");
+    // Another version has other fields, so that comes first.
+    let content: serde_json::Value = serde_json::from_str(&text).map_err(unknown)?;
+    match content.pointer("/call/version") {
+        Some(version) if *version != VERSION => {
+            Err(format!("is of another version: its version is `{version}`, expected `{VERSION}`"))
+        }
+        _ => serde_json::from_value(content).map(Some).map_err(unknown),
+    }
 }
 
 fn write(path: &Path, content: &Content) -> io::Result<()> {
@@ -277,6 +296,7 @@ fn differs(found: &Call, asked: &Call) -> Result<(), String> {
         ("target", found.target.join(","), asked.target.join(",")),
         ("from-offset", offset(found.from_offset), offset(asked.from_offset)),
         ("to-offset", offset(found.to_offset), offset(asked.to_offset)),
+        ("allow-redacted", found.allow_redacted.to_string(), asked.allow_redacted.to_string()),
     ];
     let differing = fields.into_iter().find(|(_, found, asked)| found != asked);
     differing.map_or(Ok(()), |(name, found, asked)| {

@@ -4,6 +4,7 @@
 
 mod model;
 mod planted;
+mod redacted;
 
 use std::collections::BTreeSet;
 
@@ -15,6 +16,7 @@ use super::aborted::{Aborted, AbortedTransaction};
 use super::compaction::Rules;
 use super::compare::{Comparison, Head};
 use super::records::Batch;
+use super::redaction::Rewriting;
 use super::report::{Range, Side};
 use super::walk::{Feed, Logs, ReadError, Walked, walk};
 use model::{Log, Random};
@@ -72,18 +74,28 @@ fn heads(log: &Log) -> Vec<Head> {
     log.entries.iter().map(head).collect()
 }
 
-const RULES: Rules = Rules { may_compact: true, from: 0, keys_max: 1_000, inflate_bytes_max: 1 << 20 };
+const RULES: Rules = Rules {
+    may_compact: true,
+    rewriting: Rewriting::Refused,
+    from: 0,
+    keys_max: 1_000,
+    inflate_bytes_max: 1 << 20,
+};
 
 /// What comparing comes to, and the side that lacks records.
 fn judge(source: &Log, target: &Log, rules: Rules) -> (Walked, Option<Side>) {
-    let logs = Memory { source: heads(source), target: heads(target) };
-    let to = source.end().max(target.end());
+    let range = Range { from: rules.from, to: source.end().max(target.end()) };
+    let (walked, comparison) = compared(heads(source), heads(target), range, rules);
+    (walked, comparison.compaction.side)
+}
+
+fn compared(source: Vec<Head>, target: Vec<Head>, range: Range, rules: Rules) -> (Walked, Comparison) {
+    let logs = Memory { source, target };
     let mut comparison = Comparison::new(rules);
     let mut aborted = Aborted::default();
-    let range = Range { from: rules.from, to };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let walked = runtime.block_on(walk(&logs, &mut comparison, &mut aborted, range, |_, _, _| {})).unwrap();
-    (walked, comparison.compaction.side)
+    (walked, comparison)
 }
 
 fn differs_at(walked: &Walked) -> Option<i64> {
@@ -222,11 +234,7 @@ fn a_record_superseded_behind_the_range_is_not_missed() {
     let full = compacted.clone();
     compacted.data(&[(1, Some(3))], None, &mut random);
     compacted.entries.remove(0);
-    let logs = Memory { source: heads(&compacted), target: heads(&full) };
     let range = Range { from: 0, to: 2 };
-    let mut comparison = Comparison::new(RULES);
-    let mut aborted = Aborted::default();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let walked = runtime.block_on(walk(&logs, &mut comparison, &mut aborted, range, |_, _, _| {})).unwrap();
+    let (walked, comparison) = compared(heads(&compacted), heads(&full), range, RULES);
     assert_eq!((walked, comparison.compaction.side), (Walked::Equal, Some(Side::Source)));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Deserialize;
 use verbatim::mirror::cluster::ClusterConfig;
-use verbatim::mirror::mirror::{MirrorConfig, OnDataLost, OnDivergence};
+use verbatim::mirror::mirror::{MirrorConfig, OnDataLost, OnDivergence, TargetConfig};
 
 use super::super::Usage;
 use super::super::values::{addresses, at_least_1, missing, patterns, wrong};
@@ -47,6 +47,10 @@ pub(in super::super) struct Asked {
     /// Consumer groups whose committed offsets are carried over, likewise [default: none]
     #[arg(long, env = "VERBATIM_MIRROR_GROUPS", value_name = "PATTERN,..")]
     groups: Vec<String>,
+    /// A property to create topics with at the target, beside what makes them copies; may be repeated, in the environment one a
+    /// line [default: none]
+    #[arg(long, env = "VERBATIM_MIRROR_TARGET_CONFIG", value_delimiter = '\n', value_name = "KEY=VALUE")]
+    target_config: Vec<String>,
     /// End once everything is caught up or stopped
     #[arg(long, env = "VERBATIM_MIRROR_ONCE")]
     once: bool,
@@ -108,6 +112,7 @@ impl Asked {
             exclude: several(self.exclude, file.exclude),
             paused: several(self.paused, file.paused),
             groups: several(self.groups, file.groups),
+            target_config: several(self.target_config, file.target_config),
             once: self.once || file.once,
             on_data_lost: self.on_data_lost.or(file.on_data_lost),
             on_divergence: self.on_divergence.or(file.on_divergence),
@@ -198,6 +203,7 @@ impl Asked {
         config.exclude = patterns(place, "exclude", &self.exclude)?;
         config.paused = patterns(place, "paused", &self.paused)?;
         config.groups = patterns(place, "groups", &self.groups)?;
+        config.target_config = target_config(place, &self.target_config)?;
         config.once = self.once;
         config.on_data_lost = match self.on_data_lost.as_deref() {
             None | Some("stop") => OnDataLost::Stop,
@@ -224,6 +230,17 @@ impl Asked {
         }
         Ok(config)
     }
+}
+
+/// KEY=VALUE; what stands behind the first equals sign is the value, all of it.
+fn target_config(place: &str, texts: &[String]) -> Result<TargetConfig, Usage> {
+    let mut config = TargetConfig::default();
+    for text in texts {
+        let told = |expected: &str| wrong(place, "target-config", text, expected);
+        let (key, value) = text.split_once('=').ok_or_else(|| told("KEY=VALUE"))?;
+        config.set(key, value).map_err(|expected| told(&expected.to_string()))?;
+    }
+    Ok(config)
 }
 
 /// How a cluster at these addresses is reached.
@@ -258,9 +275,12 @@ mod tests {
     #[test]
     fn a_flag_goes_before_the_file() {
         let flags: Asked = asked("source = 'flag:1'\ntopics = ['flag']\non-data-lost = 'skip'");
-        let file =
-            asked("source = 'file:1'\ntarget = 'file:2'\ntopics = ['file']\nexclude = ['x']\nonce = true");
+        let file = asked(
+            "source = 'file:1'\ntarget = 'file:2'\ntopics = ['file']\nexclude = ['x']\nonce = true\n\
+                   target-config = ['d=', 'a=b=c']",
+        );
         let config = flags.or(file).settings("other:1").unwrap().config;
+        assert_eq!(config.target_config.iter().collect::<Vec<_>>(), [("a", "b=c"), ("d", "")]);
         assert_eq!(config.source.bootstrap, ["flag:1"]);
         assert_eq!(config.target.bootstrap, ["file:2"]);
         assert!(config.topics.iter().any(|topic| topic.is_match("flag")));
@@ -316,6 +336,23 @@ mod tests {
                     "metrics-listen must be a loopback address unless",
                 ),
                 (&format!("{good}name = 'x'"), "name must be left out"),
+                (
+                    &format!("{good}target-config = ['produce.module']"),
+                    "target-config must be KEY=VALUE, target-config=`produce.module`",
+                ),
+                (
+                    &format!("{good}target-config = ['produce.at.offset=true']"),
+                    "target-config must be another property than produce.at.offset, which the mirror itself sets",
+                ),
+                (
+                    &format!("{good}target-config = ['produce.at.offset.source.topic.id=x']"),
+                    "another property than produce.at.offset.source.topic.id, which",
+                ),
+                (&format!("{good}target-config = ['=x']"), "must be a property's name without blanks"),
+                (
+                    &format!("{good}target-config = ['a=1', 'a=2']"),
+                    "must be given once for each property, target-config=`a=2`",
+                ),
             ],
             |asked: Asked| asked.settings("t:1"),
         );
@@ -333,6 +370,10 @@ mod tests {
                 (&format!("name = 'e u'\n{good}"), "[[serve.mirror]] `e u`: name must be 1 to 100 letters"),
                 (&format!("name = 'e'\n{good}once = true"), "[[serve.mirror]] `e`: once must be left out"),
                 (&format!("name = 'e'\n{good}target = 't:1'"), "target=`t:1`"),
+                (
+                    &format!("name = 'e'\n{good}target-config = ['x']"),
+                    "[[serve.mirror]] `e`: target-config must be KEY=VALUE, target-config=`x`",
+                ),
                 ("name = 'e'\ntopics = ['a']", "[[serve.mirror]] `e`: source is missing"),
             ],
             Asked::inside,

@@ -40,6 +40,9 @@ pub(in super::super) struct Asked {
     /// The offset after the last one, where a log ends above it
     #[arg(long, env = "VERBATIM_VERIFY_TO_OFFSET", value_name = "N")]
     to_offset: Option<i64>,
+    /// Take what a module has redacted for equal in everything else, where the target's topic allows it to
+    #[arg(long, env = "VERBATIM_VERIFY_ALLOW_REDACTED")]
+    allow_redacted: bool,
     /// Compare only this part of the offsets, above 0 and up to 1, in windows chosen at random
     #[arg(long, env = "VERBATIM_VERIFY_SAMPLE", value_name = "FRACTION")]
     sample: Option<f64>,
@@ -80,6 +83,7 @@ impl Asked {
             groups: several(self.groups, file.groups),
             from_offset: self.from_offset.or(file.from_offset),
             to_offset: self.to_offset.or(file.to_offset),
+            allow_redacted: self.allow_redacted || file.allow_redacted,
             sample: self.sample.or(file.sample),
             seed: self.seed.or(file.seed),
             digest_only: self.digest_only || file.digest_only,
@@ -109,6 +113,7 @@ impl Asked {
         options.groups = whole_names("groups", &self.groups)?;
         options.from_offset = self.from_offset;
         options.to_offset = self.to_offset;
+        options.allow_redacted = self.allow_redacted;
         options.sample = self.sample.map(sample);
         options.concurrency = self.concurrency.unwrap_or(options.concurrency);
         options.fetch_bytes_max = self.fetch_bytes_max.unwrap_or(options.fetch_bytes_max);
@@ -174,6 +179,7 @@ mod tests {
         let sizes = (options.fetch_bytes_max, options.inflate_bytes_max, options.keys_max);
         assert_eq!((options.concurrency, sizes), (4, (1_048_576, 67_108_864, 4_000_000)));
         assert!(options.groups.is_empty() && options.sample.is_none() && options.state.is_none());
+        assert!(!options.allow_redacted);
     }
 
     #[test]
@@ -181,7 +187,7 @@ mod tests {
         let flags: Asked = asked("source = 'flag:1'\ntopics = ['flag']\nsample = 0.5\nkeys-max = 1");
         let file = asked(
             "source = 'file:1'\ntarget = 'file:2'\ntopics = ['file']\ngroups = ['x,y']\nseed = 7\n\
-             keys-max = 2\nconcurrency = 3\nfetch-bytes-max = 4\nbytes-per-second = 5\nfrom-offset = 6",
+             keys-max = 2\nallow-redacted = true\nconcurrency = 3\nfetch-bytes-max = 4\nbytes-per-second = 5\nfrom-offset = 6",
         );
         let options = flags.or(file).options().unwrap();
         assert_eq!(options.source.bootstrap, ["flag:1"]);
@@ -189,6 +195,7 @@ mod tests {
         assert_eq!(options.sample, Some(Sample { fraction: 0.5, seed: 7 }));
         assert_eq!((options.groups.len(), options.keys_max, options.concurrency), (2, 1, 3));
         assert_eq!((options.fetch_bytes_max, options.from_offset), (4, Some(6)));
+        assert!(options.allow_redacted);
         assert_eq!(options.bytes_per_second, NonZeroU64::new(5));
     }
 

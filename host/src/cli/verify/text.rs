@@ -54,6 +54,9 @@ fn details(partition: &PartitionReport) -> Option<String> {
     if !partition.reason.is_empty() {
         lines.push(format!("  {}", partition.reason));
     }
+    if let Some(redacted) = partition.redacted.as_ref().filter(|_| partition.verdict != Verdict::Redacted) {
+        lines.push(format!("  as far as it was compared {redacted}"));
+    }
     lines.extend(partition.difference.iter().flat_map(headers));
     if let Some(sampled) = &partition.sampled {
         let offsets: i64 = sampled.windows.iter().map(|window| window.to.saturating_sub(window.from)).sum();
@@ -65,7 +68,7 @@ fn details(partition: &PartitionReport) -> Option<String> {
         ));
     }
     if let Some(at) = partition.resumed_from {
-        lines.push(format!("  gone on from offset {at}, up to which an earlier run found it equal"));
+        lines.push(format!("  gone on from offset {at}, up to which an earlier run found no difference"));
     }
     lines.extend(partition.notes.iter().map(|note| format!("  note: {note}")));
     let name = format!("{}-{}: {}", partition.topic, partition.partition, partition.verdict);
@@ -119,6 +122,7 @@ fn summary(report: &Report) -> String {
         Verdict::Digest,
         Verdict::Identical,
         Verdict::CompactedEqual,
+        Verdict::Redacted,
         Verdict::Behind,
         Verdict::Missing,
         Verdict::Undecided,
