@@ -75,7 +75,7 @@ fn extra_record(twins: &mut Twins, random: &mut Random) -> Option<i64> {
     let index = pick(twins, random, has_records)?;
     let mut delta = 0;
     let batch = remade(&twins.target[index].batch, |_, records| {
-        let record = records[records.len() - 1].record.clone();
+        let record = records[records.len() - 1].record;
         delta = record.offset_delta;
         records.push(Mine { record, masked: false });
     });
