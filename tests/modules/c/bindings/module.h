@@ -499,9 +499,9 @@ extern void verbatim_produce_log_duplicate(uint32_t index, int64_t base_offset);
 // What a compaction would not do breaks the call as a trap would, and is never stored: offset deltas must rise and be among
 // those received, and each record that is left keeps its timestamp delta. Key, value and headers may be others. So
 // nothing that could be given wrongly is asked for: not the number of records, not their offsets, not a checksum.
-// Control batches cannot be rewritten, nor a batch whose records are unreadable. A batch whose records have more than
-// 16 MiB, inflated, before or after, is too large for it: the host then refuses the request (`batch-too-large`),
-// whatever the module answers.
+// Control batches cannot be rewritten, nor a batch whose records are unreadable. A batch whose records came with more
+// than 16 MiB, inflated, is too large for it: the host then refuses the request (`batch-too-large`), whatever the module
+// answers. To hand back more than 16 MiB is refused so too, or breaks the call.
 extern void verbatim_produce_log_rewrite(uint32_t index, verbatim_produce_log_placement_t *placement, module_list_u8_t *records);
 // Compares batch `index` with what is stored in its offset range when its base offset is `base-offset`. What lies below
 // the log's start as a whole is absent.
