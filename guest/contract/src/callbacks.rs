@@ -81,10 +81,10 @@ pub trait Callbacks {
     /// (R17).
     ///
     /// What a compaction would not do is refused, and never stored: offset deltas must rise and be among those received, and
-    /// each record that is left keeps its timestamp delta. Key, value and headers may be others. Control batches cannot be
-    /// rewritten. A batch whose records came with more than 16 MiB, inflated, is too large for it: the host then refuses the
-    /// request ([`Reason::BatchTooLarge`](crate::Reason::BatchTooLarge)), whatever the module answers. To hand back more than
-    /// 16 MiB is refused so too, or breaks the call.
+    /// each record that is left keeps timestamp delta and attributes. Key, value and headers may be others. Control batches
+    /// cannot be rewritten. A batch whose records came with more than 16 MiB, inflated, is too large for it: what the module
+    /// accepts, the host then refuses ([`Reason::BatchTooLarge`](crate::Reason::BatchTooLarge)). To hand back more than 16 MiB is
+    /// refused so too, or breaks the call.
     fn rewrite(&mut self, index: u32, placement: Placement, records: Vec<u8>);
     /// Compares batch `index` with what is stored at `base_offset`.
     fn compare(&mut self, index: u32, base_offset: i64) -> Comparison;

@@ -117,10 +117,14 @@ impl Left {
             let Some(record) = walk.next() else { break };
             let record = record.map_err(|error| malformed(index, "handed back", error))?;
             let original = find(index, &mut came, &record)?;
-            if original.timestamp_delta != record.timestamp_delta {
+            let kept = [
+                ("timestampDelta", original.timestamp_delta, record.timestamp_delta),
+                ("attributes", original.attributes.into(), record.attributes.into()),
+            ];
+            if let Some((field, from, to)) = kept.into_iter().find(|(_, from, to)| from != to) {
+                let offset = record.offset_delta;
                 let text = format!(
-                    "batch {index}: the record with offsetDelta {} keeps its timestampDelta {}, timestampDelta=`{}`",
-                    record.offset_delta, original.timestamp_delta, record.timestamp_delta
+                    "batch {index}: the record with offsetDelta {offset} keeps its {from}, {field}=`{to}`"
                 );
                 return Err(Broken::new(Invariant::Bytes, text));
             }

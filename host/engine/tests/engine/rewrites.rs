@@ -170,6 +170,12 @@ fn a_lie_is_never_stored() {
         for garbage in [&b"\x08"[..], b"\x00", &[0; 100], &[0xff; 40]] {
             refuses(|_| garbage.to_vec(), batch(codec, &CAME), Invariant::Bytes, "handed back are malformed");
         }
+        // Behind the length.
+        let other_attributes = |mut plain: Vec<u8>| {
+            plain[1] = 1;
+            plain
+        };
+        refuses(other_attributes, batch(codec, &CAME), Invariant::Bytes, "keeps its 0, attributes=`1`");
         let half = |plain: Vec<u8>| plain[..plain.len() - 3].to_vec();
         refuses(half, batch(codec, &CAME), Invariant::Bytes, "handed back are malformed");
     }
