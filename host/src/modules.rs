@@ -13,12 +13,14 @@ use verbatim_engine::{
 };
 use verbatim_log::DiskIo;
 
+mod file;
 mod metrics;
 mod news;
 mod status;
 mod store;
 mod swap;
 
+pub use file::read;
 pub use status::{Served, Status, Why};
 pub use store::{Entry, HISTORY_MAX, Outcome, StoreError};
 pub use swap::{Swap, SwapError, Swapped, Topics};
@@ -116,13 +118,13 @@ impl Modules {
         Ok(named.into_mut().own.inspect())
     }
 
-    /// Adds a module from a file.
+    /// Adds a module from a file, or a bundled one, as [`read`] has it.
     ///
     /// # Errors
     /// As [`Self::add`], and what the operating system says.
     pub fn add_file(&mut self, name: &str, file: &Path) -> Result<&Inspection, ModulesError> {
         let io = |source| ModulesError::File { file: file.to_owned(), source };
-        let bytes = std::fs::read(file).map_err(io)?;
+        let bytes = file::read(file).map_err(io)?;
         self.add(name, &bytes)
     }
 

@@ -1,5 +1,6 @@
 //! `verbatim module`: a module begun, built, looked at, tested and measured, and modules of a running host.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -57,9 +58,10 @@ impl Module {
     }
 }
 
-/// The bytes of a module's file.
-fn read(file: &Path) -> Result<Vec<u8>, Usage> {
-    std::fs::read(file).map_err(|error| Usage(format!("cannot read, file=`{}`: {error}", file.display())))
+/// The bytes of a module, of a file or bundled.
+fn read(file: &Path) -> Result<Cow<'static, [u8]>, Usage> {
+    verbatim::modules::read(file)
+        .map_err(|error| Usage(format!("cannot read, file=`{}`: {error}", file.display())))
 }
 
 /// Compiles and checks what was read from this file.

@@ -73,7 +73,7 @@ pub(super) struct Serve {
     groups: groups::Groups,
     #[command(flatten)]
     control: control::Flags,
-    /// A module from a file, for topics that choose it by produce.module; may be repeated
+    /// A module from a file, or bundled:redact, for topics that choose it by produce.module; may be repeated
     #[arg(long, env = "VERBATIM_MODULE", value_parser = named_file, value_delimiter = ',', value_name = "NAME=FILE")]
     module: Vec<(String, PathBuf)>,
     /// Listen beyond the loopback interface although nothing is encrypted or authenticated

@@ -33,7 +33,8 @@ struct Inspected {
 impl Inspect {
     pub(super) fn run(self, output: Output) -> anyhow::Result<()> {
         let shown = self.file.display();
-        let bytes = std::fs::read(&self.file).with_context(|| format!("cannot read, file=`{shown}`"))?;
+        let bytes =
+            verbatim::modules::read(&self.file).with_context(|| format!("cannot read, file=`{shown}`"))?;
         let inspected = Inspected::new(super::load(&self.file, &bytes)?.inspect());
         output.write(&inspected, || inspected.text())
     }

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use serde_json::Value;
 
-use super::super::Usage;
 use super::super::control::client::Place;
 use super::super::control::{Ask, Bound};
 use super::super::file;
@@ -67,9 +66,7 @@ impl Swap {
             Some(other) => return Err(values::wrong("module swap", "suite", other, "kafka").into()),
         };
         let shadow = self.shadow.as_deref().map(bound).transpose()?;
-        let shown = self.file.display();
-        let module = std::fs::read(&self.file)
-            .map_err(|error| Usage(format!("module file cannot be read, file=`{shown}`: {error}")))?;
+        let module = super::read(&self.file)?;
         let (name, length) = (self.name, u64::try_from(module.len())?);
         let ask = Ask::Swap { name, length, kafka, shadow, dry_run: self.dry_run };
         let done = self.place.ask(file, ask, &module, told(output))?;
@@ -209,6 +206,7 @@ fn shown(value: Option<&Value>) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
+    use super::super::super::Usage;
     use super::*;
     use serde_json::json;
 
