@@ -31,6 +31,9 @@ use news::News;
 use store::Store;
 use swap::now_ms;
 
+/// The folder of compiled modules, beside the modules themselves.
+const COMPILED: &str = "compiled";
+
 /// Modules by the name that topics choose them by.
 pub struct Modules {
     engine: Engine,
@@ -86,7 +89,7 @@ impl Modules {
     /// # Errors
     /// It was not built into this software, for want of a compiler; the machine cannot run it; or the folder cannot be read.
     pub fn bundled(data: &Path) -> Result<Self, ModulesError> {
-        let engine = Engine::new(Limits::default()).map_err(ModulesError::Engine)?;
+        let engine = engine(data)?;
         let store = Arc::new(Store::open(data, Arc::new(DiskIo))?);
         let news = News::start(Arc::clone(&store));
         let mut modules = Self { engine, named: BTreeMap::new(), store, news };
@@ -103,8 +106,9 @@ impl Modules {
         let load = |source| ModulesError::Load { name: name.to_owned(), source };
         let own = Module::load(&self.engine, bytes).map_err(load)?;
         let chosen = self.store.chosen(name).map(|sha256| self.chosen(name, &sha256));
-        let before = if matches!(chosen, Some(None)) { None } else { self.watched(name, &own) };
+        let is_lost = matches!(chosen, Some(None));
         let serving = chosen.flatten().unwrap_or_else(|| own.clone());
+        let before = if is_lost { None } else { self.watched(name, &own, &serving) };
         let outcomes = Arc::<Outcomes>::default();
         let settings = SlotSettings {
             first: self.store.generation(name),
@@ -148,8 +152,8 @@ impl Modules {
     }
 
     /// The module that served before, if what serves may still be taken back by itself: a restart does not end that.
-    fn watched(&self, name: &str, own: &Module) -> Option<Before> {
-        let (at_ms, previous) = self.store.last_swap(name)?;
+    fn watched(&self, name: &str, own: &Module, serving: &Module) -> Option<Before> {
+        let (at_ms, previous) = self.store.last_swap(name, &serving.digest().to_string())?;
         // A clock that was set back leaves it the whole time.
         let elapsed = Duration::from_millis(u64::try_from(now_ms().saturating_sub(at_ms)).unwrap_or(0));
         if elapsed >= ROLLBACK_WINDOW {
@@ -170,6 +174,19 @@ impl Modules {
     fn stored(&self, sha256: &str) -> Result<Module, SwapError> {
         Ok(Module::load(&self.engine, &self.store.bytes(sha256)?)?)
     }
+}
+
+/// An engine that keeps what it compiled in the data folder, where the host alone writes. A start without that takes longer
+/// and is no other.
+fn engine(data: &Path) -> Result<Engine, ModulesError> {
+    let modules = data.join(store::FOLDER);
+    // The folder of compiled modules is for this user alone; the others are as ever. What fails here fails below, too.
+    let _ = std::fs::create_dir_all(&modules);
+    let folder = modules.join(COMPILED);
+    Engine::with_cache(Limits::default(), &folder).or_else(|error| {
+        tracing::warn!(%error, "modules are compiled at every start");
+        Engine::new(Limits::default()).map_err(ModulesError::Engine)
+    })
 }
 
 impl Judges for Modules {

@@ -76,9 +76,9 @@ pub trait Callbacks {
     /// `records` is what [`Callbacks::records`] gives, changed: the batch's section of records as record batch v2 has it, not
     /// compressed, one record behind the other, without the batch's header. The host walks it and takes the number of
     /// records from it; no record at all is an empty batch. It keeps the received header but for length, checksum, number
-    /// of records and maxTimestamp, which becomes the largest that is left, as after a compaction (it stays where nothing is
-    /// left, and where the type is LogAppendTime). It compresses the records by the batch's codec; an empty batch has none
-    /// (R17).
+    /// of records and maxTimestamp, which becomes the largest that is left, as after a compaction. Where nothing is left, and
+    /// where the type is LogAppendTime, it stays on an exact topic, and is the placement's on a normal one. It compresses the
+    /// records by the batch's codec; an empty batch has none (R17).
     ///
     /// What a compaction would not do is refused, and never stored: offset deltas must rise and be among those received, and
     /// each record that is left keeps timestamp delta and attributes. Key, value and headers may be others. Control batches

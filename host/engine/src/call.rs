@@ -1,8 +1,12 @@
 //! One partition's part of a produce request, as it is handed to a judge.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 use verbatim_batch::{HEADER_LEN, Header, crc_matches};
 use verbatim_contract::{Batch, EpochEntry, Framing, Policy, Position, ProducerLast, Request};
+
+use crate::Digest;
 
 /// Batches for one partition in one request (R12a). [`Incoming::split`] stops one above it, so that a judge sees that
 /// there are too many and no request costs more than that.
@@ -56,6 +60,7 @@ pub struct Incoming {
     pub bytes: Bytes,
     /// What is told of it. The checksum's verdict in it is trusted.
     pub facts: Batch,
+    digest: OnceLock<Digest>,
 }
 
 impl Incoming {
@@ -69,7 +74,20 @@ impl Incoming {
         };
         let crc_ok = !short_header && crc_matches(&bytes);
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        Self { bytes, facts: Batch { header, length, crc_ok, short_header, producer: None } }
+        Self {
+            bytes,
+            facts: Batch { header, length, crc_ok, short_header, producer: None },
+            digest: OnceLock::new(),
+        }
+    }
+
+    /// The digest of its bytes, by which a batch is known that was stored with other records; computed once.
+    pub fn digest(&self) -> Digest {
+        *self.digest.get_or_init(|| Digest::of(&self.bytes))
+    }
+
+    pub(crate) fn is_digested(&self) -> bool {
+        self.digest.get().is_some()
     }
 
     /// The same, with what the log knows of the batch's producer.

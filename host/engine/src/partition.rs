@@ -15,8 +15,8 @@ pub trait Partition: Send + 'static {
     /// Compares a batch with what is stored in its offset range when its base offset is `base_offset`: `Same` only if the
     /// stored bytes equal [`Incoming::bytes`]. For `Differs`, `verbatim_batch::first_difference` finds the offset; holes
     /// store nothing, and a range that lies below the start as a whole is `Absent`. What was received counts: of a batch with
-    /// a [`Placed::received`](crate::Placed::received) that digest is kept, and compared with [`Digest::of`](crate::Digest::of)
-    /// the batch; where they differ, `Differs` tells the base offset.
+    /// a [`Placed::received`](crate::Placed::received) that digest is kept, and compared with
+    /// [`Incoming::digest`]; where they differ, `Differs` tells the base offset.
     fn compare(&mut self, batch: &Incoming, base_offset: i64) -> Comparison;
 
     /// What a cut to `to` would leave; cuts nothing. Any number may be asked: one below the start or above the end is no

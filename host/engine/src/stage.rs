@@ -1,5 +1,7 @@
 //! What a module settled so far: nothing of it is done before the whole was verified.
 
+use std::collections::BTreeSet;
+
 use verbatim_batch::Codec;
 use verbatim_contract::{
     Callbacks, Comparison, CutPreview, MAX_TEXT_LEN, Placement, ProducerState, Refusal, Replica, Unreadable,
@@ -38,6 +40,8 @@ pub(crate) struct Stage<P> {
     too_large: Option<Refusal>,
     /// Bytes of records that were rewritten, as they are stored.
     rewritten: usize,
+    /// Batches whose records are being inflated.
+    inflating: BTreeSet<u32>,
     handed_over: u64,
     trace: TraceBudget,
 }
@@ -46,7 +50,17 @@ impl<P: Partition> Stage<P> {
     pub(crate) fn new(call: Call, partition: P, trace: TraceBudget) -> Self {
         let settled = vec![None; call.batches.len()];
         let trace = trace.refilled(call.request.now_ms);
-        Self { call, partition, settled, broken: None, too_large: None, rewritten: 0, handed_over: 0, trace }
+        Self {
+            call,
+            partition,
+            settled,
+            broken: None,
+            too_large: None,
+            rewritten: 0,
+            inflating: BTreeSet::new(),
+            handed_over: 0,
+            trace,
+        }
     }
 
     /// The call that is judged.
@@ -59,10 +73,16 @@ impl<P: Partition> Stage<P> {
         self.handed_over
     }
 
-    /// Whether batch `index` has records that must be inflated.
-    pub(crate) fn is_compressed(&self, index: u32) -> bool {
+    /// Whether the records of batch `index` are asked for the first time, and must be inflated.
+    pub(crate) fn begins_to_inflate(&mut self, index: u32) -> bool {
         let codec = self.incoming(index).map(|batch| batch.facts.header.attributes.codec());
-        codec.is_some_and(|codec| codec != Ok(Codec::None))
+        codec.is_some_and(|codec| codec != Ok(Codec::None)) && self.inflating.insert(index)
+    }
+
+    /// Batch `index`, if a comparison of it needs its digest, which is not known yet.
+    pub(crate) fn to_be_digested(&self, index: u32) -> Option<&Incoming> {
+        let keeps = self.call.policy.exact && self.call.policy.may_rewrite;
+        self.incoming(index).filter(|batch| keeps && !batch.is_digested())
     }
 
     pub(crate) fn trace_budget(&self) -> TraceBudget {

@@ -23,7 +23,7 @@ impl News {
         let (rollbacks, told) = mpsc::channel::<(String, Change, Entry)>();
         let spawned = thread::Builder::new().name("modules".to_owned()).spawn(move || {
             for (name, change, entry) in told {
-                if let Err(error) = store.note(&name, change, entry) {
+                if let Err(error) = store.note_taken_back(&name, change, entry) {
                     tracing::error!(module = name, %error, "a rollback cannot be kept: the next start takes the module that was taken back");
                 }
             }

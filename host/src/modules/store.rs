@@ -82,6 +82,13 @@ struct Named {
     history: Vec<Entry>,
 }
 
+impl Named {
+    /// The last entry that changed what serves.
+    fn last_change(&self) -> Option<&Entry> {
+        self.history.iter().rev().find(|entry| entry.outcome != Outcome::Refused)
+    }
+}
+
 /// A change of what serves.
 pub(super) enum Change {
     /// None: the module stays.
@@ -158,13 +165,14 @@ impl Store {
         self.lock().get(name).map(|named| named.history.clone()).unwrap_or_default()
     }
 
-    /// When the module that serves was swapped for the one before it, in milliseconds since 1970, and the digest of that one's
-    /// file, none for the one that the host is started with; none if it did not come by a swap.
-    pub(super) fn last_swap(&self, name: &str) -> Option<(i64, Option<String>)> {
+    /// When the module with this digest was swapped for the one before it, in milliseconds since 1970, and the digest of that
+    /// one's file, none for the one that the host is started with; none if it was not what the last change was to.
+    pub(super) fn last_swap(&self, name: &str, sha256: &str) -> Option<(i64, Option<String>)> {
         let all = self.lock();
         let named = all.get(name)?;
-        let last = named.history.iter().rev().find(|entry| entry.outcome != Outcome::Refused)?;
-        (last.outcome == Outcome::Swapped).then(|| (last.at_ms, named.previous.clone()))
+        let last =
+            named.last_change().filter(|last| last.outcome == Outcome::Swapped && last.sha256 == sha256)?;
+        Some((last.at_ms, named.previous.clone()))
     }
 
     /// Whether this module was taken back under this name, as far as the history tells.
@@ -192,6 +200,16 @@ impl Store {
         self.io.create_folder(&self.folder).map_err(|source| self.failed("create the folder", source))?;
         let file = self.module_file(&Digest::of(bytes).to_string());
         Ok(folder::replace(&*self.io, &file, bytes)?)
+    }
+
+    /// Notes that a module was taken back by itself. What somebody swapped in meanwhile goes on.
+    pub(super) fn note_taken_back(&self, name: &str, change: Change, entry: Entry) -> Result<(), StoreError> {
+        let is_late = self
+            .lock()
+            .get(name)
+            .and_then(Named::last_change)
+            .is_some_and(|last| last.generation >= entry.generation);
+        self.note(name, if is_late { Change::Stays } else { change }, entry)
     }
 
     /// Notes what became of a swap, and what serves from now on.
@@ -328,15 +346,29 @@ mod tests {
     #[test]
     fn the_last_swap_is_told_until_it_is_taken_back() {
         let store = open(&SimDisk::new(1));
-        assert_eq!(store.last_swap("strict"), None);
+        assert_eq!(store.last_swap("strict", "any"), None);
         let [one, two] = [b"one", b"two"].map(|bytes| swap(&store, bytes).unwrap());
         store.note("strict", Change::Stays, entry(Outcome::Refused, "bad")).unwrap();
-        assert_eq!(store.last_swap("strict"), Some((7, Some(one.clone()))));
+        assert_eq!(store.last_swap("strict", &two), Some((7, Some(one.clone()))));
+        assert_eq!(store.last_swap("strict", &one), None, "another one serves");
         assert!(!store.was_taken_back("strict", &two));
         let back = entry(Outcome::RolledBackByItself, &one);
         store.note("strict", Change::To(Some(one.clone())), back).unwrap();
-        assert_eq!(store.last_swap("strict"), None);
+        assert_eq!(store.last_swap("strict", &one), None);
         assert!(store.was_taken_back("strict", &two) && !store.was_taken_back("strict", &one));
+    }
+
+    /// The note that a module was taken back comes from another thread, and may be late.
+    #[test]
+    fn what_was_swapped_in_meanwhile_goes_on() {
+        let store = open(&SimDisk::new(1));
+        let [one, two] = [b"one", b"two"].map(|bytes| swap(&store, bytes).unwrap());
+        let back = |generation| Entry { generation, ..entry(Outcome::RolledBackByItself, &one) };
+        // The swap to `two` has the number 3, too.
+        store.note_taken_back("strict", Change::To(Some(one.clone())), back(3)).unwrap();
+        assert_eq!(store.chosen("strict"), Some(two));
+        store.note_taken_back("strict", Change::To(Some(one.clone())), back(4)).unwrap();
+        assert_eq!((store.chosen("strict"), store.history("strict").len()), (Some(one), 4));
     }
 
     #[test]

@@ -18,9 +18,14 @@ const PIECE_LEN: u64 = 64 << 10;
 const WALL_FACTOR: u32 = 100;
 const MAX_WALL: Duration = Duration::from_secs(2);
 
+/// What the host does of its own for a module in one call, such as compressing, and is not the module's time. Beyond this it is:
+/// the thread has others to serve.
+const MAX_PAUSED: Duration = Duration::from_secs(4);
+
 /// The deadline of one call.
 #[derive(Debug, Default)]
 pub(super) struct Deadline {
+    paused: Duration,
     handed_over: u64,
     /// Both clocks at the first tick, which comes within a millisecond of the call's beginning.
     begun: Option<(Duration, Instant)>,
@@ -38,17 +43,22 @@ impl Pause {
 }
 
 impl Deadline {
-    /// What happened since `pause` does not count. Before the first tick nothing does.
+    /// What happened since `pause` does not count, within [`MAX_PAUSED`] a call. Before the first tick nothing does.
     pub(super) fn end(&mut self, pause: Pause) {
-        if let Some((processor, wall)) = &mut self.begun {
-            *processor = processor.saturating_add(thread_time().saturating_sub(pause.0));
-            *wall = wall.checked_add(pause.1.elapsed()).unwrap_or(*wall);
+        let (processor, wall) = (thread_time().saturating_sub(pause.0), pause.1.elapsed());
+        self.paused = self.paused.saturating_add(wall);
+        if self.paused > MAX_PAUSED {
+            return;
+        }
+        if let Some((processor_begun, wall_begun)) = &mut self.begun {
+            *processor_begun = processor_begun.saturating_add(processor);
+            *wall_begun = wall_begun.checked_add(wall).unwrap_or(*wall_begun);
         }
     }
 
     /// A call begins, and this many bytes go in with it.
     pub(super) fn begin(&mut self, handed_over: u64) {
-        *self = Self { handed_over, begun: None, missed: None };
+        *self = Self { handed_over, ..Self::default() };
     }
 
     /// A tick came; `more` bytes were handed over during the call. False if the time is up.
@@ -100,7 +110,7 @@ mod tests {
     fn waiting_too_long_is_too_long() {
         let waited = |millis| {
             let begun = (thread_time(), Instant::now().checked_sub(Duration::from_millis(millis)).unwrap());
-            Deadline { handed_over: 0, begun: Some(begun), missed: None }
+            Deadline { begun: Some(begun), ..Deadline::default() }
         };
         assert!(!waited(200).tick(0), "a hundred budgets of 2 ms");
         assert!(waited(200).tick(64 << 20));
@@ -129,5 +139,11 @@ mod tests {
         while thread_time() < until {}
         deadline.end(pause);
         assert!(deadline.tick(0), "a pause does not count");
+        let pause = Pause::begin();
+        let until = thread_time() + Duration::from_millis(5);
+        while thread_time() < until {}
+        deadline.paused = MAX_PAUSED;
+        deadline.end(pause);
+        assert!(!deadline.tick(0), "there were enough of them");
     }
 }

@@ -96,6 +96,14 @@ impl<P: Partition> Instance<P> {
         self.memory_bytes
     }
 
+    /// A module is not asked about topics of a mode that it says it does not judge.
+    fn check_mode(&self, exact: bool) -> Result<(), Failure> {
+        let Description { name, supports_exact, supports_normal, .. } = &self.description;
+        let (mode, judges) = if exact { ("exact", supports_exact) } else { ("normal", supports_normal) };
+        let text = || format!("it judges no {mode} topics, module=`{name}`");
+        if *judges { Ok(()) } else { Err(Failure::Start { text: text() }) }
+    }
+
     /// The store and instance that there are, or new ones. They are put back if they did not fail.
     fn take_live(&mut self) -> Result<Live<P>, Failure> {
         match self.live.take() {
@@ -111,7 +119,8 @@ impl<P: Partition> Judge<P> for Instance<P> {
     }
 
     fn judge(&mut self, call: Call, partition: P) -> Judged<P> {
-        let mut live = match self.take_live() {
+        let live = self.check_mode(call.policy.exact).and_then(|()| self.take_live());
+        let mut live = match live {
             Ok(live) => live,
             Err(failure) => return Stage::new(call, partition, self.trace).finish(Err(failure)),
         };

@@ -86,7 +86,6 @@ impl<P: Partition> log::Host for State<P> {
     }
 
     fn rewrite(&mut self, index: u32, placement: log::Placement, records: Vec<u8>) -> wasmtime::Result<()> {
-        // What the host does here is bounded by what the request holds, and does not count as the module's time.
         let pause = Pause::begin();
         let stage = self.stage()?;
         stage.rewrite(index, convert::placement(placement), records);
@@ -95,6 +94,12 @@ impl<P: Partition> log::Host for State<P> {
     }
 
     fn compare(&mut self, index: u32, base_offset: i64) -> wasmtime::Result<log::Comparison> {
+        let stage = self.stage()?;
+        if let Some(batch) = stage.to_be_digested(index) {
+            let pause = Pause::begin();
+            batch.digest();
+            self.deadline.end(pause);
+        }
         Ok(convert::comparison(self.stage()?.compare(index, base_offset)))
     }
 
@@ -112,8 +117,8 @@ impl<P: Partition> log::Host for State<P> {
 
     fn records(&mut self, index: u32, max: u32) -> wasmtime::Result<Result<Vec<u8>, log::Unreadable>> {
         let stage = self.stage()?;
-        // Inflating is the host's work, bounded by what a batch may inflate to.
-        let pause = stage.is_compressed(index).then(Pause::begin);
+        // A broker may inflate all of it now.
+        let pause = stage.begins_to_inflate(index).then(Pause::begin);
         let answer = stage.records(index, max).map_err(convert::unreadable);
         if let Some(pause) = pause {
             self.deadline.end(pause);

@@ -86,7 +86,7 @@ impl Stored {
         match touched {
             None => Comparison::Absent,
             Some((stored, _)) if stored.base_offset == base_offset && received.is_some() => {
-                match received.filter(|digest| **digest == Digest::of(&batch.bytes)) {
+                match received.filter(|digest| **digest == batch.digest()) {
                     Some(_) => Comparison::Same,
                     None => Comparison::Differs(base_offset),
                 }

@@ -7,7 +7,7 @@ use super::{Settled, next_offset, parts, validated};
 use crate::plan::Source;
 use crate::rewrite::sealed;
 use crate::stage::Settlement;
-use crate::{Broken, Call, Digest, Duplicate, Invariant, Partition, Placed, Plan};
+use crate::{Broken, Call, Duplicate, Invariant, Partition, Placed, Plan};
 
 pub(super) fn plan<P: Partition>(
     call: &Call,
@@ -154,7 +154,7 @@ impl Walk {
             Broken::new(Invariant::Validated, format!("batch {index} is shorter than its header"))
         })?;
         // Whether this one was rewritten or not: a retry is to find one answer for all of them.
-        let received = call.policy.may_rewrite.then(|| Digest::of(&batch.bytes));
+        let received = call.policy.may_rewrite.then(|| batch.digest());
         self.appends.push(Placed { index, header, head, payload, received });
         self.end = next;
         Ok(())

@@ -88,11 +88,12 @@ fn stamped(
         .map_or_else(|| parts(batch).map(|(_, payload)| payload), |it| Some(it.payload().clone()))?;
     let time =
         if placement.log_append_time { TimestampType::LogAppendTime } else { TimestampType::CreateTime };
-    let of_records = rewritten.filter(|_| !placement.log_append_time).map(|_| received.max_timestamp);
+    // Without a record the number that came says nothing: on a normal topic nobody has looked at it.
+    let of_records = rewritten.filter(|_| !placement.log_append_time && received.record_count > 0);
     let mut header = Header {
         base_offset: placement.base_offset,
         leader_epoch: placement.leader_epoch,
-        max_timestamp: of_records.unwrap_or(placement.max_timestamp),
+        max_timestamp: of_records.map_or(placement.max_timestamp, |_| received.max_timestamp),
         attributes: received.attributes.with_timestamp_type(time),
         ..received
     };

@@ -1,8 +1,8 @@
 //! A file that is not a module for this host is refused by name.
 
-use verbatim_engine::{CONTRACT_VERSION, Failure, LoadError, Module};
+use verbatim_engine::{CONTRACT_VERSION, Denied, Failure, LoadError, Memory, Module};
 
-use crate::support::{engine, exact_mirroring, replaced};
+use crate::support::{batch, engine, exact, exact_mirroring, normal, replaced, run, tagged};
 
 /// A component with this text as its body.
 fn component(body: &str) -> Vec<u8> {
@@ -114,4 +114,21 @@ fn a_module_that_does_not_start_is_refused() {
     let greedy = with_produce_path("(memory 2000)");
     let error = refusal(&greedy);
     assert!(matches!(error, LoadError::Failed(Failure::Memory { .. })), "{error}");
+}
+
+#[test]
+fn a_module_is_not_asked_about_a_mode_that_it_does_not_judge() {
+    let checksum = include_bytes!("../../../../tests/modules/c/checksum.wasm");
+    let module = Module::load(&engine(), checksum).unwrap();
+    assert!(module.inspect().description.supports_normal && !module.inspect().description.supports_exact);
+    let mut judge = module.instance::<Memory>().unwrap();
+    let memory = exact();
+    let request = tagged(&memory, (10, 3));
+    let (memory, verdict) = memory.produce(&mut judge, request, vec![], &run(&[batch(0, 3, 1)]));
+    assert!(
+        matches!(&verdict, Err(Denied::Failed(Failure::Start { text })) if text.contains("no exact topics")),
+        "{verdict:?}"
+    );
+    assert!(memory.stored.batches().is_empty());
+    normal().produce(&mut judge, crate::support::request(), vec![], &run(&[batch(0, 0, 1)])).1.unwrap();
 }

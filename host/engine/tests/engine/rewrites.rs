@@ -309,6 +309,23 @@ fn a_normal_topic_gives_what_is_left_its_own_place() {
     }
 }
 
+/// R16 corrects a false maxTimestamp by the placement; nothing else has looked at the number that came.
+#[test]
+fn an_emptied_batch_of_a_normal_topic_has_the_time_of_its_placement() {
+    let memory = rewritable(normal());
+    let record = NewRecord::new(0, 1_000).value(b"v");
+    let came = BatchBuilder::new(0).record(record).max_timestamp(i64::MAX).build().unwrap();
+    let policy = Script(|batches: &[Batch], log: &mut dyn Callbacks| {
+        log.rewrite(0, Placement { max_timestamp: 1_000, ..own(&batches[0], (0, 0)) }, Vec::new());
+        Ok(())
+    });
+    let (memory, verdict) = memory.produce(&mut Native::new(policy), request(), vec![], &run(&[came]));
+    verdict.unwrap();
+    let (header, bytes) = &memory.stored.batches()[0];
+    assert_eq!((header.max_timestamp, header.record_count), (1_000, 0));
+    assert!(crc_matches(bytes));
+}
+
 #[test]
 fn what_is_too_large_is_refused_and_no_failure() {
     let large = vec![b'x'; MAX_REWRITTEN_LEN];
