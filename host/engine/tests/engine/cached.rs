@@ -34,7 +34,8 @@ fn what_was_compiled_is_not_compiled_again() {
 
     // A file that is cut is compiled again.
     for path in files(&folder) {
-        let bytes = fs::read(&path).unwrap();
+        // What the folder's keeper writes beside it may be gone again.
+        let Ok(bytes) = fs::read(&path) else { continue };
         fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     }
     assert_eq!(load(&folder), (0, 1));
