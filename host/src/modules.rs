@@ -128,7 +128,7 @@ impl Modules {
     /// As [`Self::add`], and what the operating system says.
     pub fn add_file(&mut self, name: &str, file: &Path) -> Result<&Inspection, ModulesError> {
         let io = |source| ModulesError::File { file: file.to_owned(), source };
-        let bytes = file::read(file).map_err(io)?;
+        let bytes = read(file).map_err(io)?;
         self.add(name, &bytes)
     }
 

@@ -14,6 +14,8 @@ use crate::settings::Values;
 const VALUE_BYTES_MAX: usize = 32_767;
 /// Keys of modules that a topic may have.
 const KEYS_MAX: usize = 256;
+/// Bytes of all of them together, values included: the catalogue of topics is written as a whole with every change.
+const TOTAL_BYTES_MAX: usize = 128 << 10;
 
 /// The keys of modules among a topic's values. What is in the table of properties is the host's own, whatever modules there are.
 pub(crate) fn of(values: &Values) -> impl Iterator<Item = (&String, &String)> {
@@ -30,7 +32,7 @@ pub(crate) fn get<'a>(values: &'a Values, key: &str) -> Option<&'a String> {
 /// # Errors
 /// INVALID_CONFIG naming key, value and expectation.
 pub(crate) fn check_form(values: &Values) -> Result<(), ApiError> {
-    let mut count = 0_usize;
+    let (mut count, mut total) = (0_usize, 0_usize);
     for (name, value) in of(values) {
         if !is_form(name) {
             return Err(unknown(
@@ -53,9 +55,16 @@ pub(crate) fn check_form(values: &Values) -> Result<(), ApiError> {
             return Err(ApiError::config(text));
         }
         count = count.saturating_add(1);
+        total = total.saturating_add(name.len()).saturating_add(value.len());
     }
     if count > KEYS_MAX {
         let text = format!("a topic must have at most {KEYS_MAX} keys of modules, number=`{count}`");
+        return Err(ApiError::config(text));
+    }
+    if total > TOTAL_BYTES_MAX {
+        let text = format!(
+            "a topic's keys of modules and their values must have at most {TOTAL_BYTES_MAX} bytes together, length=`{total}`"
+        );
         return Err(ApiError::config(text));
     }
     Ok(())

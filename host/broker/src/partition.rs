@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use verbatim_batch::{Codec, HEADER_LEN};
 use verbatim_compression::{InflateError, Inflater, deflate, inflate};
 use verbatim_contract::{Comparison, CutPreview, EpochEntry, Policy, ProducerState, Replica, Unreadable};
-use verbatim_engine::{Digest, Incoming, Partition};
+use verbatim_engine::{Incoming, Partition};
 use verbatim_log::{Log, LogError, LogReader, View};
 
 use crate::catalogue::Topic;
@@ -188,7 +188,7 @@ impl Partition for OwnPartition {
     fn compare(&mut self, batch: &Incoming, base_offset: i64) -> Comparison {
         let log = &self.0.log;
         let compared = if log.keeps_received() {
-            log.compare_received(&batch.bytes, Digest::of(&batch.bytes).as_bytes(), base_offset)
+            log.compare_received(&batch.bytes, batch.digest().as_bytes(), base_offset)
         } else {
             log.compare(&batch.bytes, base_offset)
         };
