@@ -64,16 +64,9 @@ impl produce_path::Guest for Module {
                 place_all(&batches);
             }
             Behaviour::WritesEndlessLine => trace::line(&"x".repeat(2 << 20)),
-            Behaviour::Rewrites => {
-                for (index, batch) in (0..).zip(&batches) {
-                    log::rewrite(index, placement(batch, 0, 0), &[0; 100]);
-                }
-            }
+            Behaviour::Rewrites => rewrite_by(&batches, |_| vec![0; 100]),
             Behaviour::RewritesTwice => {
-                for (index, batch) in (0..).zip(&batches) {
-                    let records = log::records(index, u32::MAX).unwrap_or_default();
-                    log::rewrite(index, placement(batch, 0, 0), &records.repeat(2));
-                }
+                rewrite_by(&batches, |index| log::records(index, u32::MAX).unwrap_or_default().repeat(2));
             }
             Behaviour::ReadsAndTraps => {
                 let half = batches.first().map_or(0, |batch| batch.length / 2);
@@ -119,6 +112,12 @@ fn place_all(batches: &[types::Batch]) {
 fn place_by(batches: &[types::Batch], offset: i64, epoch: i32) {
     for (index, batch) in (0..).zip(batches) {
         log::append(index, placement(batch, offset, epoch));
+    }
+}
+
+fn rewrite_by(batches: &[types::Batch], records: impl Fn(u32) -> Vec<u8>) {
+    for (index, batch) in (0..).zip(batches) {
+        log::rewrite(index, placement(batch, 0, 0), &records(index));
     }
 }
 
