@@ -54,13 +54,30 @@ fn is_copied(source: &mut Source, home: &Home, host: &Host, clients: &Clients) -
     // A round: a batch by librdkafka in each codec is emptied and one is as it came; four transactions end.
     ensure!(kinds.emptied >= 10 && kinds.same >= 10 && kinds.control == 6, "{kinds:?}");
     ensure!(kinds.rewritten.iter().all(|count| *count >= 4), "batches of each codec: {kinds:?}");
-    Ok(())
+    the_verifier_says_so(source, host)
 }
 
 fn mirror(source: &Source, host: &Host) -> anyhow::Result<()> {
     let arguments = ["mirror", "--source", &source.kafka.bootstrap(), "--target", &host.bootstrap()];
     let mut command = Command::new(programs::verbatim()?);
     run::run(command.args(arguments).args(["--topics", TOPIC, "--once"]), b"")?.success().map(drop)
+}
+
+/// Redacted where the caller allows that, diverged where not.
+fn the_verifier_says_so(source: &Source, host: &Host) -> anyhow::Result<()> {
+    for (flags, verdict, code) in [(&["--allow-redacted"][..], "redacted", 0), (&[], "diverged", 1)] {
+        let sides = ["--source", &source.kafka.bootstrap(), "--target", &host.bootstrap()];
+        let mut command = Command::new(programs::verbatim()?);
+        command.args(["verify", "--output", "json", "--topics", TOPIC]).args(sides).args(flags);
+        let ended = run::run(&mut command, b"")?;
+        let report: Value = serde_json::from_str(&ended.stdout).with_context(|| ended.to_string())?;
+        let partitions = report["partitions"].as_array().context("no partitions")?;
+        let verdicts = partitions.iter().filter(|partition| partition["verdict"] == verdict);
+        ensure!(ended.status.code() == Some(code) && verdicts.count() == 6, "{ended}");
+        let module = |partition: &Value| partition["redacted"]["module"] == "redact";
+        ensure!(code != 0 || partitions.iter().all(module), "{ended}");
+    }
+    Ok(())
 }
 
 /// What became of batches.

@@ -152,7 +152,6 @@ async fn normal_topics_may_be_redacted_and_promoted_ones_still_are() {
     }
     let host = host.restart().await;
     assert_eq!(left(&host, "copy").await, owned(&[(0, r#"{"mask":"***"}"#), (2, r#"{"mask":"***"}"#)]));
-    assert_eq!(host.produce("copy", &sent, None).await.base_offset, 1);
     assert_eq!(host.alter("plain", &[(ALLOW.0, SET, Some("refuse"))], false).await.0, 40);
 }
 
@@ -309,29 +308,28 @@ impl Membership for Lying {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_compaction_could_not_leave_is_never_stored() {
-    let host = Host::with(Arc::new(NativeJudges(Lying))).await;
-    host.exact("copy", &[ALLOW]).await;
-    host.create("plain", 1, &[ALLOW]).await;
-    host.exact("refuses", &[]).await;
     let tag = order((0, -1), (2, 0));
     let mut marker = BatchBuilder::marker(0, (9, 0), TIME_MS, ControlType::Commit, 0).unwrap();
     place(&mut marker, 0, 0).unwrap();
     let lies = ["more", "twice", "backwards", "shifted", "before", "stamped", "cut", "zeros"];
     let lies = lies.map(|lie| batch(0, 0, &[lie, "x"]));
     let honest = batch(0, 0, &["honest", "x"]);
-    for sent in lies.iter().chain([&marker]) {
-        for (name, tag) in [("copy", Some(&tag)), ("plain", None)] {
+    for lie in lies.iter().chain([&marker]) {
+        // A host of its own: one that fails makes its client wait.
+        let host = Host::with(Arc::new(NativeJudges(Lying))).await;
+        host.exact("copy", &[ALLOW]).await;
+        host.exact("refuses", &[]).await;
+        host.create("plain", 1, &[ALLOW]).await;
+        for (name, sent, tag) in
+            [("copy", lie, Some(&tag)), ("plain", lie, None), ("refuses", &honest, Some(&tag))]
+        {
             let answer = host.produce(name, sent, tag).await;
             assert_eq!(answer.error_code, 56, "{name} {sent:?}: {:?}", answer.error_message);
             assert_eq!(host.list(name, -1, false).await.1, 0);
         }
+        for (name, tag) in [("copy", Some(&tag)), ("plain", None)] {
+            assert_eq!(host.produce(name, &honest, tag).await.error_code, 0, "{name}");
+            assert_eq!(host.fetch(name, Fetch::at(0)).await.records.as_deref(), Some(&honest[..]));
+        }
     }
-    assert_eq!(host.produce("refuses", &honest, Some(&tag)).await.error_code, 56);
-    assert_eq!(host.list("refuses", -1, false).await.1, 0);
-    for (name, tag) in [("copy", Some(&tag)), ("plain", None)] {
-        assert_eq!(host.produce(name, &honest, tag).await.error_code, 0, "{name}");
-        assert_eq!(host.fetch(name, Fetch::at(0)).await.records.as_deref(), Some(&honest[..]));
-    }
-    let host = host.restart().await;
-    assert_eq!(host.list("copy", -1, false).await.1, 2);
 }
