@@ -4,7 +4,15 @@ use std::fs;
 
 use verbatim_tests::host::Home;
 
+mod copies;
 mod keys;
+mod retries;
+mod source;
+
+/// The permission, as a command line has it.
+const ALLOW: &str = "produce.at.offset.rewrite=allow";
+/// The choice of the module, likewise.
+const MODULE: &str = "produce.module=redact";
 
 /// A home whose hosts have the module `redact`.
 fn home() -> anyhow::Result<Home> {

@@ -318,7 +318,7 @@ fn log_config(topic: &Topic, flush: FlushPolicy) -> LogConfig {
     let settings = &topic.settings;
     LogConfig {
         exact: topic.is_exact_on_disk(),
-        keeps_received: false,
+        keeps_received: topic.is_exact_on_disk() && settings.may_rewrite,
         topic_id: topic.id.as_u64_pair(),
         segment_bytes: settings.segment_bytes,
         segment_ms: settings.segment_ms,
@@ -340,7 +340,13 @@ fn reopen(
     config: LogConfig,
     io: Arc<dyn Io>,
 ) -> Result<Log, LogError> {
-    let (log, recovery) = Log::open(path, config, io)?;
+    let opened = Log::open(path, config.clone(), Arc::clone(&io)).or_else(|error| {
+        // One that was made before digests were kept has none: nothing is rewritten there.
+        let without = LogConfig { keeps_received: false, ..config.clone() };
+        let made_without = config.keeps_received.then(|| Log::open(path, without, io).ok()).flatten();
+        made_without.ok_or(error)
+    });
+    let (log, recovery) = opened?;
     if recovery.clean {
         tracing::debug!(topic = topic.name, partition = id.index, end = recovery.end, "partition opened");
     } else {

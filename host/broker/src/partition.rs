@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use verbatim_batch::{Codec, HEADER_LEN};
 use verbatim_compression::{InflateError, Inflater, deflate, inflate};
 use verbatim_contract::{Comparison, CutPreview, EpochEntry, Policy, ProducerState, Replica, Unreadable};
-use verbatim_engine::{Incoming, Partition};
+use verbatim_engine::{Digest, Incoming, Partition};
 use verbatim_log::{Log, LogError, LogReader, View};
 
 use crate::catalogue::Topic;
@@ -107,7 +107,7 @@ impl OwnPartition {
         inflate_bytes_max: usize,
     ) -> Self {
         let reader = Arc::new(Reader::new(log.reader()));
-        let policy = policy(&topic, id.index);
+        let policy = policy(&topic, id.index, &log);
         let sealed = topic.state == crate::catalogue::State::Promoting;
         Self(Box::new(Inner {
             id,
@@ -158,7 +158,7 @@ impl OwnPartition {
     /// The topic's properties changed.
     pub(crate) fn configure(&mut self, topic: &Arc<Topic>, log: &verbatim_log::Config) {
         self.0.topic = Arc::clone(topic);
-        self.0.policy = policy(topic, self.0.id.index);
+        self.0.policy = policy(topic, self.0.id.index, &self.0.log);
         self.0.log.configure(log);
     }
 
@@ -186,7 +186,12 @@ impl Inner {
 
 impl Partition for OwnPartition {
     fn compare(&mut self, batch: &Incoming, base_offset: i64) -> Comparison {
-        let compared = self.0.log.compare(&batch.bytes, base_offset);
+        let log = &self.0.log;
+        let compared = if log.keeps_received() {
+            log.compare_received(&batch.bytes, Digest::of(&batch.bytes).as_bytes(), base_offset)
+        } else {
+            log.compare(&batch.bytes, base_offset)
+        };
         self.0.noted(compared, Comparison::Overlaps(base_offset))
     }
 
@@ -247,13 +252,14 @@ fn unreadable(error: InflateError) -> Unreadable {
 }
 
 /// The settings of a topic as a judge is told them.
-pub(crate) fn policy(topic: &Topic, index: u32) -> Policy {
+fn policy(topic: &Topic, index: u32, log: &Log) -> Policy {
     let settings = &topic.settings;
     Policy {
         exact: settings.exact,
         rewind_truncate: settings.rewind_truncate,
         validate_records: !settings.exact || settings.validate_exact_records,
-        may_rewrite: settings.may_rewrite,
+        // A retry of an exact write is recognised by the digest of what was received, or not at all.
+        may_rewrite: settings.may_rewrite && (!settings.exact || log.keeps_received()),
         compacted: settings.compacted,
         log_append_time: settings.log_append_time,
         max_message_bytes: settings.max_message_bytes,

@@ -249,7 +249,11 @@ fn apply(partition: &mut OwnPartition, id: PartitionId, request: &Request, plan:
     let batches: Vec<Placed<'_>> = plan
         .appends()
         .iter()
-        .map(|placed| Placed { head: &placed.head, payload: &placed.payload, received: None })
+        .map(|placed| Placed {
+            head: &placed.head,
+            payload: &placed.payload,
+            received: placed.received.map(|digest| *digest.as_bytes()),
+        })
         .collect();
     let commit = Commit {
         cut: plan.cut(),

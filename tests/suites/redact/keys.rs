@@ -24,12 +24,18 @@ fn kafka_configs_sets_shows_and_removes_them() -> anyhow::Result<()> {
 }
 
 fn the_tool_works(configs: &Configs<'_>) -> anyhow::Result<()> {
-    configs
-        .alter(&["--add-config", "redact.mask.json=[$.card.number,$.items[*].owner],retention.ms=7000"])?;
+    configs.alter(&["--add-config", "redact.mask.keys=[c,d],retention.ms=7000"])?;
+    // On its command line the tool takes brackets away.
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), "redact.mask.json=$.card.number, $.items[*].owner\n")?;
+    configs.alter(&["--add-config-file", &file.path().display().to_string()])?;
     let shown = configs.describe()?;
-    for key in
-        ["redact.drop.keys=a,b", "redact.mask.json=$.card.number,$.items[*].owner", "retention.ms=7000"]
-    {
+    for key in [
+        "redact.drop.keys=a,b",
+        "redact.mask.keys=c,d",
+        "redact.mask.json=$.card.number, $.items[*].owner",
+        "retention.ms=7000",
+    ] {
         let line = shown.lines().find(|line| line.contains(key)).unwrap_or_default();
         ensure!(line.contains("sensitive=false") && line.contains("DYNAMIC_TOPIC_CONFIG"), "{key}: {shown}");
     }
@@ -52,7 +58,7 @@ fn the_module_is_gone(configs: &Configs<'_>) -> anyhow::Result<()> {
     let refused = configs.run(&["--alter", "--add-config", "redact.mask.json=$.b"])?;
     ensure!(!refused.status.success(), "{refused}");
     configs.alter(&["--add-config", "retention.ms=8000"])?;
-    configs.alter(&["--delete-config", "redact.mask.json"])?;
+    configs.alter(&["--delete-config", "redact.mask.json,redact.mask.keys"])?;
     ensure!(!configs.describe()?.contains("redact"), "a key is shown that was deleted");
     Ok(())
 }

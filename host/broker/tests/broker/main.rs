@@ -19,6 +19,7 @@ mod quotas;
 mod reads;
 mod records;
 mod retention;
+mod rewrites;
 mod sessions;
 mod support;
 mod topics;

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use proptest::test_runner::TestCaseError;
 use uuid::Uuid;
-use verbatim_batch::Header;
+use verbatim_batch::{HEADER_LEN, Header};
 use verbatim_contract::{EpochEntry, Policy, Replica};
-use verbatim_engine::{Aborted, Call, Incoming, Judge as _, Memory, Native, Partition as _, Plan};
+use verbatim_engine::{
+    self as engine, Aborted, Call, Digest, Incoming, Judge as _, Memory, Native, Partition as _, Plan,
+};
 use verbatim_harness::random::{self, Sent, Tape};
 use verbatim_log::{Commit, Config, Log, LogReader, Placed};
 use verbatim_policy::ExactMirroring;
@@ -44,13 +46,20 @@ impl Twins {
         memory.replicas = vec![Replica { id: NODE, in_sync: true, online: true }];
         // What was deleted below the start before now is not known to either.
         let batches = std::mem::take(&mut memory.stored).batches().to_vec();
-        batches.into_iter().for_each(|(header, bytes)| memory.stored.push(header, bytes));
+        let keeps_received = memory.policy.exact && memory.policy.may_rewrite;
+        for (header, bytes) in batches {
+            let received = keeps_received.then(|| Digest::of(&bytes));
+            let head = *bytes.first_chunk().unwrap();
+            let payload = bytes.slice(HEADER_LEN..);
+            memory.stored.append(&engine::Placed { index: 0, header, head, payload, received });
+        }
         if !memory.policy.exact && memory.epochs.last().is_none() {
             memory.epochs.assign(memory.shown_epoch, memory.start);
         }
         let topic = Arc::new(topic(&memory.policy));
         let config = Config {
             exact: memory.policy.exact,
+            keeps_received,
             segment_bytes: tape.one(&[300, 150, 100, 1000]),
             index_interval_bytes: tape.one(&[100, 0, 4096]),
             ..Config::default()
@@ -209,9 +218,9 @@ fn store(memory: &Memory, log: &mut Log) -> Result<(), TestCaseError> {
     let placed: Vec<_> = bytes
         .iter()
         .map(|bytes| Placed {
-            head: &bytes[..verbatim_batch::HEADER_LEN],
-            payload: &bytes[verbatim_batch::HEADER_LEN..],
-            received: None,
+            head: &bytes[..HEADER_LEN],
+            payload: &bytes[HEADER_LEN..],
+            received: log.keeps_received().then(|| *Digest::of(bytes).as_bytes()),
         })
         .collect();
     // An entry that begins with a batch of its epoch, or at the start after one, comes with that batch.
