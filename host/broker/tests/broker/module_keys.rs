@@ -140,6 +140,11 @@ async fn its_limits_are_told() {
             assert!(parts.iter().all(|part| told.contains(part)) && told.contains(name.as_str()), "{told}");
         }
     }
+    let names = ["a", "b", "c", "d"].map(|name| format!("words.of-mine.{name}"));
+    let keys: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), large.as_str())).collect();
+    assert_eq!(host.create("together", 1, &keys[..3]).await, (0, String::new()));
+    let (code, told) = host.create("n", 1, &keys).await;
+    assert!(code == 40 && told.contains("131072 bytes together"), "{told}");
     let names: Vec<String> = (0..257).map(|number| format!("words.of-mine.{number}")).collect();
     let keys: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
     assert_eq!(host.create("most", 1, &keys[..256]).await, (0, String::new()));
