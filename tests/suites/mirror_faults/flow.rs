@@ -7,10 +7,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
 use verbatim_batch::{BatchBuilder, ControlType, NewRecord, place};
-use verbatim_tests::exact::TIMESTAMP_MS;
 use verbatim_tests::random::Random;
 use verbatim_wire::exact_producer::{Config, ExactPartition, ExactProducer, Source, Target, Write};
 
@@ -72,6 +71,8 @@ impl Flow {
 struct Log {
     copy: ExactPartition,
     index: i32,
+    /// A producer of long ago would be forgotten where a host starts again, and be remembered where none does.
+    begun_ms: i64,
     random: Random,
     batches: u64,
     end: i64,
@@ -87,7 +88,19 @@ impl Log {
         let mut copy = producer.open(Target::new(FLOW, index)).await?;
         copy.resume_at(0, -1).await?;
         let random = Random::seeded(seed.wrapping_add(index.unsigned_abs().into()));
-        Ok(Self { copy, index, random, batches: 0, end: 0, epoch: 0, sequences: [0; 3], is_open: false })
+        let begun_ms = i64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis())?;
+        let nothing = Self {
+            copy,
+            index,
+            begun_ms,
+            random,
+            batches: 0,
+            end: 0,
+            epoch: 0,
+            sequences: [0; 3],
+            is_open: false,
+        };
+        Ok(nothing)
     }
 
     /// Writes a batch of so many offsets and waits until it is kept.
@@ -152,6 +165,6 @@ impl Log {
     }
 
     fn time(&self) -> i64 {
-        TIMESTAMP_MS.saturating_add(self.end)
+        self.begun_ms.saturating_add(self.end)
     }
 }

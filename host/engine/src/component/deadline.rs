@@ -14,8 +14,8 @@ const BASE: Duration = Duration::from_millis(2);
 const PER_PIECE: Duration = Duration::from_millis(1);
 const PIECE_LEN: u64 = 64 << 10;
 
-/// In wall-clock time a call may take this many budgets, but no more than [`MAX_WALL`]: the backstop for a call that waits.
-const WALL_FACTOR: u32 = 100;
+/// In wall-clock time a call may take this long: the backstop for one that waits. It is far from any budget, since on a busy
+/// machine a call waits for a processor, and that must not be held against its module.
 const MAX_WALL: Duration = Duration::from_secs(2);
 
 /// What the host does of its own for a module in one call, such as compressing, and is not the module's time. Beyond this it is:
@@ -67,7 +67,7 @@ impl Deadline {
         let (processor_begun, wall_begun) = *self.begun.get_or_insert((processor, wall));
         let budget = budget(self.handed_over.saturating_add(more));
         let within = processor.saturating_sub(processor_begun) <= budget
-            && wall.saturating_duration_since(wall_begun) <= budget.saturating_mul(WALL_FACTOR).min(MAX_WALL);
+            && wall.saturating_duration_since(wall_begun) <= MAX_WALL;
         if !within {
             self.missed = Some(budget);
         }
@@ -112,9 +112,9 @@ mod tests {
             let begun = (thread_time(), Instant::now().checked_sub(Duration::from_millis(millis)).unwrap());
             Deadline { begun: Some(begun), ..Deadline::default() }
         };
-        assert!(!waited(200).tick(0), "a hundred budgets of 2 ms");
-        assert!(waited(200).tick(64 << 20));
-        assert!(!waited(2000).tick(64 << 20), "never more than two seconds");
+        assert!(waited(1900).tick(0), "a busy machine");
+        assert!(!waited(2000).tick(0));
+        assert!(!waited(2000).tick(64 << 20), "whatever was handed over");
     }
 
     #[test]

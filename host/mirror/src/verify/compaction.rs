@@ -118,6 +118,8 @@ impl Compaction {
             })
         };
         let (left, right) = (inflated(source)?, inflated(target)?);
+        let is_mixed =
+            self.rules.rewriting == Rewriting::Accepted && source_seems_compacted((s, &left), (t, &right));
         let (before, mut is_redacted) = (self.records, false);
         for pair in pairs(&left, &right) {
             match pair {
@@ -126,6 +128,8 @@ impl Compaction {
                     fields if self.may_redact(fields) => is_redacted = true,
                     _ => return Err(Stop::Differs(words::unequal_records(&s, &t))),
                 },
+                // A module dropped it: no run of a cleaner takes from both sides.
+                Pair::Left(_) if is_mixed => return Err(Stop::Undecided(MIXED.to_owned())),
                 Pair::Left(s) => self.missing(Side::Target, source, &s)?,
                 Pair::Right(t) => self.missing(Side::Source, target, &t)?,
             }
@@ -271,6 +275,12 @@ fn kept(header: &Header) -> Header {
         record_count: 0,
         ..*header
     }
+}
+
+/// The source lacks a record that the target has, or compaction has marked the source's batch alone.
+fn source_seems_compacted((s, held): (&Header, &Inflated), (t, left): (&Header, &Inflated)) -> bool {
+    let is_marked = s.attributes.has_delete_horizon() && !t.attributes.has_delete_horizon();
+    is_marked || pairs(held, left).any(|pair| matches!(pair, Pair::Right(_)))
 }
 
 /// Compaction sets the largest timestamp anew from what is left, and keeps it where nothing is: then it is that of what was left

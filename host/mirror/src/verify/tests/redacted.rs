@@ -230,7 +230,7 @@ fn both_together_are_undecided() {
         full.data(&[(key, Some(1)), (9, Some(key))], None, &mut random);
     }
     let rules = Rules { may_compact: true, ..ACCEPTED };
-    // In one batch, and in one below or above the other.
+    // In one batch, and in one below or above the other; what a module does is masking or dropping.
     for (compacted, redacted) in [(0, 0), (0, 1), (1, 0)] {
         let (mut source, target) = (heads(&full), heads(&full));
         // The record of key 9, which the last batch supersedes.
@@ -242,13 +242,21 @@ fn both_together_are_undecided() {
         let (walked, comparison) = twins.judge(rules);
         assert_eq!((walked, comparison.compaction.side), (Walked::Equal, Some(Side::Source)));
 
-        let masked =
-            remade(&twins.target[redacted].batch, |_, records| records[0].record.value = Some(b"***"));
-        twins.target[redacted].batch = masked;
-        let Walked::Undecided(why) = twins.judge(rules).0 else { panic!("{compacted} {redacted}") };
-        assert!(why.contains("compacted") && why.contains("redacted"), "{why}");
-        let (strict, _) = twins.judge(Rules { rewriting: Rewriting::Allowed, ..rules });
-        assert!(matches!(strict, Walked::Differs(_)), "{compacted} {redacted}: {strict:?}");
+        let whole = twins.target.clone();
+        let masked = remade(&whole[redacted].batch, |_, records| records[0].record.value = Some(b"***"));
+        let dropped = remade(&whole[redacted].batch, |header, records| {
+            records.remove(0);
+            as_a_host_does(header, records);
+        });
+        for (what, batch) in [("masked", masked), ("dropped", dropped)] {
+            twins.target = whole.clone();
+            twins.target[redacted].batch = batch;
+            let (found, _) = twins.judge(rules);
+            let Walked::Undecided(why) = found else { panic!("{what} {compacted} {redacted}: {found:?}") };
+            assert!(why.contains("compacted") && why.contains("redacted"), "{why}");
+            let (strict, _) = twins.judge(Rules { rewriting: Rewriting::Allowed, ..rules });
+            assert!(matches!(strict, Walked::Differs(_)), "{what} {compacted} {redacted}: {strict:?}");
+        }
     }
 }
 
