@@ -173,6 +173,8 @@ fn fails(behaviour: Behaviour) -> bool {
             | Behaviour::FloodsLog
             | Behaviour::RefusesAfterPlacing
             | Behaviour::RefusesAtLength
+            | Behaviour::SettlesBackwards
+            | Behaviour::SwapsPlaces
     )
 }
 

@@ -26,7 +26,7 @@ const FAILURES_MAX: usize = 3;
 const GROWTH_KIB_MAX: u64 = 64 << 10;
 
 /// Everything that is a failure of the module.
-const FAILING: [Behaviour; 17] = [
+const FAILING: [Behaviour; 18] = [
     Behaviour::Traps,
     Behaviour::Spins,
     Behaviour::AsksForEver,
@@ -44,6 +44,7 @@ const FAILING: [Behaviour; 17] = [
     Behaviour::WritesEndlessLine,
     Behaviour::Rewrites,
     Behaviour::RewritesTwice,
+    Behaviour::CallsAfterRefusing,
 ];
 
 #[test]

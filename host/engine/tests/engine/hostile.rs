@@ -50,7 +50,7 @@ fn failure(behaviour: Behaviour, judge: &mut Instance<Memory>) -> Failure {
 #[test]
 fn each_misbehaviour_has_its_failure() {
     let mut judge = hostile().instance().unwrap();
-    for behaviour in [Behaviour::Traps, Behaviour::Recurses] {
+    for behaviour in [Behaviour::Traps, Behaviour::Recurses, Behaviour::CallsAfterRefusing] {
         let failure = failure(behaviour, &mut judge);
         assert!(matches!(failure, Failure::Trap { .. }), "{behaviour:?}: {failure:?}");
     }
@@ -78,6 +78,7 @@ fn each_misbehaviour_has_its_failure() {
         (Behaviour::ClaimsDuplicates, Invariant::Settled),
         (Behaviour::SettlesBeyond, Invariant::Settled),
         (Behaviour::AsksBeyond, Invariant::Settled),
+        (Behaviour::SwapsPlaces, Invariant::Settled),
         (Behaviour::Rewrites, Invariant::Bytes),
         (Behaviour::RewritesTwice, Invariant::Bytes),
     ] {
@@ -88,6 +89,17 @@ fn each_misbehaviour_has_its_failure() {
         );
     }
     misbehave(Behaviour::AppendsAll, &mut judge).1.expect("the instance works after all that");
+}
+
+#[test]
+fn in_what_order_batches_are_settled_makes_no_difference() {
+    let mut judge = hostile().instance().unwrap();
+    let [forwards, backwards] = [Behaviour::AppendsAll, Behaviour::SettlesBackwards].map(|behaviour| {
+        let (memory, verdict) = misbehave(behaviour, &mut judge);
+        verdict.unwrap_or_else(|denied| panic!("{behaviour:?}: {denied}"));
+        fingerprint(&memory)
+    });
+    assert_eq!(forwards, backwards);
 }
 
 #[test]

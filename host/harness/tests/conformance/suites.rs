@@ -47,7 +47,7 @@ const HARMLESS: [Behaviour; 2] = [Behaviour::RefusesAfterPlacing, Behaviour::Ref
 fn breaks(behaviour: Behaviour) -> &'static [&'static str] {
     match behaviour {
         Behaviour::AppendsAll => &["validation (I5)"],
-        Behaviour::Traps | Behaviour::Recurses => &["trapped"],
+        Behaviour::Traps | Behaviour::Recurses | Behaviour::CallsAfterRefusing => &["trapped"],
         Behaviour::Spins | Behaviour::AsksForEver => &["deadline"],
         Behaviour::GrowsMemory | Behaviour::RefusesEndlessly => &["more memory than its limit"],
         Behaviour::SettlesNothing => &["settlement (I8): batch 0 is not settled"],

@@ -3,6 +3,8 @@
 #[cfg(target_arch = "wasm32")]
 mod bindings;
 #[cfg(target_arch = "wasm32")]
+mod later;
+#[cfg(target_arch = "wasm32")]
 mod module;
 
 /// What the module does when it is called for the partition with this number.
@@ -52,11 +54,17 @@ pub enum Behaviour {
     ReadsAndTraps,
     /// Hands back the records of every batch twice.
     RewritesTwice,
+    /// Places every batch at its own offset and epoch, the last one first. That is right.
+    SettlesBackwards,
+    /// Places the first batch where the last one belongs, and so on. Of a single batch that is right.
+    SwapsPlaces,
+    /// Refuses, and calls the host when its call is over.
+    CallsAfterRefusing,
 }
 
 impl Behaviour {
     /// All of them; a behaviour's place is its partition's number.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::AppendsAll,
         Self::Traps,
         Self::Spins,
@@ -79,6 +87,9 @@ impl Behaviour {
         Self::Rewrites,
         Self::ReadsAndTraps,
         Self::RewritesTwice,
+        Self::SettlesBackwards,
+        Self::SwapsPlaces,
+        Self::CallsAfterRefusing,
     ];
 
     /// The number of the partition that it is chosen by.

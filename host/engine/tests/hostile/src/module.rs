@@ -5,6 +5,7 @@ use std::hint::black_box;
 use crate::Behaviour;
 use crate::bindings::exports::verbatim::produce::{membership, produce_path};
 use crate::bindings::verbatim::produce::{log, trace, types};
+use crate::later;
 
 /// What the host calls.
 pub(crate) struct Module;
@@ -17,65 +18,7 @@ impl produce_path::Guest for Module {
         _entries: Vec<types::EpochEntry>,
         batches: Vec<types::Batch>,
     ) -> Result<(), types::Refusal> {
-        match Behaviour::of(policy.partition) {
-            Behaviour::AppendsAll => place_all(&batches),
-            Behaviour::Traps => trap(),
-            Behaviour::Spins => spin(),
-            Behaviour::AsksForEver => loop {
-                black_box(log::compare(0, 0));
-            },
-            Behaviour::GrowsMemory => grow(),
-            Behaviour::Recurses => {
-                black_box(recurse(black_box(1)));
-            }
-            Behaviour::SettlesNothing => {}
-            Behaviour::SettlesTwice => {
-                place_all(&batches);
-                place_all(batches.get(..1).unwrap_or_default());
-            }
-            Behaviour::PlacesElsewhere => place_by(&batches, 1, 0),
-            Behaviour::ChangesEpoch => place_by(&batches, 0, 1),
-            Behaviour::ClaimsDuplicates => {
-                for (index, batch) in (0..).zip(&batches) {
-                    log::duplicate(index, batch.base_offset);
-                }
-            }
-            Behaviour::SettlesBeyond => {
-                place_all(&batches);
-                log::duplicate(u32::MAX, 0);
-            }
-            Behaviour::AsksBeyond => {
-                black_box(log::compare(u32::MAX, i64::MIN));
-                black_box(log::records(u32::MAX, u32::MAX).is_ok());
-                place_all(&batches);
-            }
-            Behaviour::RefusesAfterPlacing => {
-                place_all(&batches);
-                return refuse(String::from("changed my mind"));
-            }
-            Behaviour::RefusesAtLength => return refuse("x".repeat(200_000)),
-            Behaviour::RefusesTooLong => return refuse("x".repeat(2 << 20)),
-            Behaviour::RefusesEndlessly => return refuse("x".repeat(64 << 20)),
-            Behaviour::FloodsLog => {
-                let line = "x".repeat(1000);
-                for _ in 0..10_000 {
-                    trace::line(&line);
-                }
-                place_all(&batches);
-            }
-            Behaviour::WritesEndlessLine => trace::line(&"x".repeat(2 << 20)),
-            Behaviour::Rewrites => rewrite_by(&batches, |_| vec![0; 100]),
-            Behaviour::RewritesTwice => {
-                rewrite_by(&batches, |index| log::records(index, u32::MAX).unwrap_or_default().repeat(2));
-            }
-            Behaviour::ReadsAndTraps => {
-                let half = batches.first().map_or(0, |batch| batch.length / 2);
-                black_box(log::records(0, half).is_ok());
-                trace::line("read half,\nand no more");
-                trap();
-            }
-        }
-        Ok(())
+        behave(Behaviour::of(policy.partition), &batches)
     }
 
     fn describe() -> produce_path::Description {
@@ -105,6 +48,75 @@ impl membership::Guest for Module {
     }
 }
 
+fn behave(behaviour: Behaviour, batches: &[types::Batch]) -> Result<(), types::Refusal> {
+    match behaviour {
+        Behaviour::AppendsAll => place_all(batches),
+        Behaviour::Traps => trap(),
+        Behaviour::Spins => spin(),
+        Behaviour::AsksForEver => loop {
+            black_box(log::compare(0, 0));
+        },
+        Behaviour::GrowsMemory => grow(),
+        Behaviour::Recurses => {
+            black_box(recurse(black_box(1)));
+        }
+        Behaviour::SettlesNothing => {}
+        Behaviour::SettlesTwice => {
+            place_all(batches);
+            place_all(batches.get(..1).unwrap_or_default());
+        }
+        Behaviour::PlacesElsewhere => place_by(batches, 1, 0),
+        Behaviour::ChangesEpoch => place_by(batches, 0, 1),
+        Behaviour::ClaimsDuplicates => {
+            for (index, batch) in (0..).zip(batches) {
+                log::duplicate(index, batch.base_offset);
+            }
+        }
+        Behaviour::SettlesBeyond => {
+            place_all(batches);
+            log::duplicate(u32::MAX, 0);
+        }
+        Behaviour::AsksBeyond => {
+            black_box(log::compare(u32::MAX, i64::MIN));
+            black_box(log::records(u32::MAX, u32::MAX).is_ok());
+            place_all(batches);
+        }
+        Behaviour::RefusesAfterPlacing => {
+            place_all(batches);
+            return refuse(String::from("changed my mind"));
+        }
+        Behaviour::RefusesAtLength => return refuse("x".repeat(200_000)),
+        Behaviour::RefusesTooLong => return refuse("x".repeat(2 << 20)),
+        Behaviour::RefusesEndlessly => return refuse("x".repeat(64 << 20)),
+        Behaviour::FloodsLog => {
+            let line = "x".repeat(1000);
+            for _ in 0..10_000 {
+                trace::line(&line);
+            }
+            place_all(batches);
+        }
+        Behaviour::WritesEndlessLine => trace::line(&"x".repeat(2 << 20)),
+        Behaviour::Rewrites => rewrite_by(batches, |_| vec![0; 100]),
+        Behaviour::RewritesTwice => {
+            rewrite_by(batches, |index| log::records(index, u32::MAX).unwrap_or_default().repeat(2));
+        }
+        Behaviour::ReadsAndTraps => {
+            let half = batches.first().map_or(0, |batch| batch.length / 2);
+            black_box(log::records(0, half).is_ok());
+            trace::line("read half,\nand no more");
+            trap();
+        }
+        Behaviour::SettlesBackwards => settle_backwards(batches),
+        Behaviour::SwapsPlaces => {
+            for (index, batch) in (0..).zip(batches.iter().rev()) {
+                log::append(index, placement(batch, 0, 0));
+            }
+        }
+        Behaviour::CallsAfterRefusing => return refuse(later::calling_text()),
+    }
+    Ok(())
+}
+
 fn place_all(batches: &[types::Batch]) {
     place_by(batches, 0, 0);
 }
@@ -112,6 +124,14 @@ fn place_all(batches: &[types::Batch]) {
 fn place_by(batches: &[types::Batch], offset: i64, epoch: i32) {
     for (index, batch) in (0..).zip(batches) {
         log::append(index, placement(batch, offset, epoch));
+    }
+}
+
+fn settle_backwards(batches: &[types::Batch]) {
+    let mut indexed: Vec<_> = (0..).zip(batches).collect();
+    indexed.reverse();
+    for (index, batch) in indexed {
+        log::append(index, placement(batch, 0, 0));
     }
 }
 
