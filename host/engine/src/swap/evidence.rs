@@ -2,7 +2,7 @@
 //!
 //! A request on which it fails is judged once more by the generation before it, in place. Three requests from two partitions
 //! that the former one judges without failing are enough, and must share no batch: one poisoned batch, sent again with
-//! others behind it, is one request.
+//! others behind it, is one request. A module that rewrites is not taken back in favour of one that does not.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

@@ -132,6 +132,11 @@ impl Generation {
         self.counters.read()
     }
 
+    /// Whether its module hands records back that are others than those that came.
+    pub(super) fn rewrites(&self) -> bool {
+        self.module.inspect().description.rewrites
+    }
+
     /// When it was taken into service, by the slot's clock.
     pub(super) fn began(&self) -> Instant {
         self.began

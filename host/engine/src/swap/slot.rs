@@ -240,13 +240,15 @@ impl Slot {
         });
     }
 
-    /// The generation to judge by again when `generation` fails: the one before it, if it is another module that was not
-    /// itself rolled back, and the time for that is not over.
+    /// The generation to judge by again when the one in service fails: the one before it, if it is another module that was not
+    /// itself rolled back, and the time for that is not over. A module that rewrites is never left for one that does not: what
+    /// was to be redacted would be stored as it came, and a writer can choose what a module is slow on.
     pub(super) fn fallback(&self, service: &Service) -> Option<Arc<Generation>> {
         let failing = &service.generation;
         let elapsed = (self.shared.settings.clock)().saturating_duration_since(failing.began());
         let previous = service.previous.as_ref().filter(|previous| previous.digest() != failing.digest())?;
         let open = *failing.cause() == Cause::Swap && elapsed < super::ROLLBACK_WINDOW;
+        let open = open && (previous.rewrites() || !failing.rewrites());
         (open && !self.was_rolled_back(previous.digest())).then(|| Arc::clone(previous))
     }
 

@@ -9,8 +9,8 @@ use hostile_module::Behaviour;
 use verbatim_batch::Codec;
 use verbatim_contract::{Comparison, CutPreview, ProducerState, Replica, Unreadable};
 use verbatim_engine::{
-    Before, Cause, Denied, Event, Follower, Incoming, Judge, MAX_PROBES, Memory, Module, Partition,
-    ROLLBACK_WINDOW, Slot, SlotSettings, TakenBack,
+    Before, Cause, Denied, Engine, Event, Failure, Follower, Incoming, Judge, Limits, MAX_PROBES, Memory,
+    Module, Partition, ROLLBACK_WINDOW, Slot, SlotSettings, TakenBack,
 };
 
 use crate::support::{exact, exact_mirroring, hostile, relabelled, run, tagged, valued};
@@ -242,6 +242,31 @@ fn never_to_a_module_that_was_itself_rolled_back() {
         swapped.ask(Behaviour::Recurses, &[&value.repeat(2)]).unwrap_err();
     }
     assert_eq!(swapped.outcome(), (3, 0, 0), "only the three that were asked for");
+}
+
+/// A writer must not be able to choose batches on which the module that redacts is taken back for one that does not.
+#[test]
+fn a_module_that_rewrites_is_not_taken_back_for_one_that_does_not() {
+    let redact = verbatim_artifact::redact().unwrap();
+    // With so little memory it fails on what it has to hold.
+    let small = Engine::new(Limits { memory_bytes: 2 << 20, ..Limits::default() }).unwrap();
+    let failing = Module::load(&small, redact).unwrap();
+    for (former, expected) in [(exact_mirroring(), (0, 0, 0)), (&relabelled(redact, 1), (1, 3, 3))] {
+        let mut swapped = Swapped::new(former, &failing);
+        for (partition, value) in [(0, "a"), (0, "b"), (1, "c")] {
+            let mut memory = exact();
+            memory.policy.partition = partition;
+            memory.config = [("redact.drop.keys".to_owned(), "another".to_owned())].into();
+            let batch = valued(0, 3, 1, value.repeat(3 << 20).as_bytes());
+            let request = tagged(&memory, (100, 3));
+            let verdict = memory.produce(&mut swapped.follower, request, vec![], &run(&[batch])).1;
+            assert!(matches!(verdict, Err(Denied::Failed(Failure::Memory { .. }))), "{verdict:?}");
+        }
+        assert_eq!(swapped.outcome(), expected);
+    }
+    let back = Swapped::new(exact_mirroring(), &failing);
+    back.slot.roll_back("somebody asked for it").unwrap();
+    assert_eq!(back.slot.current().digest(), exact_mirroring().inspect().digest);
 }
 
 #[test]
