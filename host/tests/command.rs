@@ -187,6 +187,20 @@ fn a_run_that_fails_is_1_and_says_why() {
 }
 
 #[test]
+fn a_bundled_module_is_written_to_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redact.wasm");
+    let file = file.to_str().unwrap();
+    let written = run(&["module", "export", "redact", "-o", file]);
+    assert!(written.status.success(), "{}", text(&written.stderr));
+    let [ours, theirs] = [file, "bundled:redact"].map(|file| run(&["module", "inspect", file]).stdout);
+    assert!(!ours.is_empty() && ours == theirs, "{}", text(&ours));
+    let unknown = run(&["module", "export", "nobody", "-o", file]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("not `nobody`"), "{}", text(&unknown.stderr));
+}
+
+#[test]
 fn a_topic_is_made_written_described_dumped_and_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

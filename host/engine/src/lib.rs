@@ -15,7 +15,7 @@
 //!    `Diverged`.
 //!
 //! A broker depends on this crate and on `verbatim-batch`; on `verbatim-artifact` too if it wants `exact-mirroring` built
-//! along, else it loads any module's file. Judges are called synchronously and not shared: one for each thread that appends.
+//! along, else it loads any module's file, such as `verbatim module export exact-mirroring -o FILE` writes. Judges are called synchronously and not shared: one for each thread that appends.
 //!
 //! [`Memory`] is a whole broker in memory, and the example of how the parts go together:
 //!
@@ -88,7 +88,8 @@
 //! ```
 //!
 //! - **Checked** is what [`Module::load`] checks. Which rules a candidate must keep, a host finds out by the scenarios of
-//!   `verbatim-harness`, or by its own, before it swaps.
+//!   `verbatim-harness`, or by its own, before it swaps. Nor does a slot know topics: that a candidate judges the kind of each topic
+//!   that it is to serve, exact or normal, a host looks up in [`Inspection::description`]; calls of another kind are denied.
 //! - **A shadow run** compares plans and refusals (not their words). A candidate's question that was not asked live has no
 //!   answer, and its verdict counts as inconclusive; what is too much for its queue is dropped and counted. The calls in the
 //!   queue keep the requests alive that their batches are slices of.

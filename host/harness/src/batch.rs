@@ -13,6 +13,9 @@ use crate::hex;
 /// When records are made that do not say: 2023-11-14, a little before the requests' clock.
 const TIMESTAMP_MS: i64 = 1_700_000_000_000;
 
+/// How long a value of `value-bytes`, or what `repeat` makes, may be: Kafka's largest requests are shorter.
+const BYTES_MAX: usize = 128 << 20;
+
 /// Named batches of a file.
 pub(crate) type Named = BTreeMap<String, BatchSpec>;
 
@@ -21,6 +24,12 @@ pub(crate) fn build(spec: &BatchSpec, named: &Named) -> Result<Vec<Vec<u8>>, Str
     let whole = edited(spec, source(spec, named)?)?;
     let Some(times) = spec.repeat else { return Ok(vec![whole]) };
     let header = Header::read(&whole).ok_or("only a whole batch can be repeated")?;
+    let bytes = usize::try_from(times).unwrap_or(usize::MAX).saturating_mul(whole.len());
+    if bytes > BYTES_MAX {
+        return Err(format!(
+            "repeated batches have at most {BYTES_MAX} bytes together, repeat=`{times}`, bytes=`{bytes}`"
+        ));
+    }
     let step = i64::from(header.last_offset_delta).saturating_add(1);
     (0..i64::from(times))
         .map(|index| {
@@ -206,6 +215,9 @@ impl Data {
             None => spec.key.as_deref().unwrap_or("k").as_bytes().to_vec(),
         };
         let value = match spec.value_bytes {
+            Some(len) if len > BYTES_MAX => {
+                return Err(format!("a value has at most {BYTES_MAX} bytes, value-bytes=`{len}`"));
+            }
             Some(len) => vec![b'v'; len],
             None => spec.value.as_deref().unwrap_or("v").as_bytes().to_vec(),
         };

@@ -1,5 +1,6 @@
 //! Scenario files, read and made ready to run.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -170,10 +171,15 @@ fn load_file(path: &Path) -> Result<Vec<Scenario>, Problem> {
 fn parse(path: &Path, text: &str) -> Result<Vec<Scenario>, Problem> {
     let file: File = toml::from_str(text).map_err(|error| Problem::Syntax(Box::new(error)))?;
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut names = HashSet::new();
     let prepare = |spec: Spanned<ScenarioSpec>| {
         let before = text.get(..spec.span().start).unwrap_or_default();
         let (line, spec) = (before.matches('\n').count().saturating_add(1), spec.into_inner());
         let name = spec.name.clone();
+        if !names.insert((name.clone(), spec.mode)) {
+            let text = "an earlier one of this mode has the same name".to_owned();
+            return Err(Problem::Scenario { line, name, text });
+        }
         scenario(&stem, spec, &file.batch).map_err(|text| Problem::Scenario { line, name, text })
     };
     file.scenario.into_iter().map(prepare).collect()

@@ -1,4 +1,4 @@
-//! `verbatim module`: a module begun, built, looked at, tested and measured, and modules of a running host.
+//! `verbatim module`: a module begun, built, looked at, written out, tested and measured, and modules of a running host.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -12,6 +12,7 @@ use super::{Usage, file};
 
 mod bench;
 mod build;
+mod export;
 mod inspect;
 mod new;
 mod running;
@@ -27,6 +28,8 @@ pub(super) enum Module {
     Build(build::Build),
     /// Wrap a core module, which any compiler made, as a component
     Wrap(build::Wrap),
+    /// Write a module that comes with this command to a file
+    Export(export::Export),
     /// Hold a module's file to suites and scenarios; exit code 0 if all passed, 1 if not, 2 if the call is wrong
     Test(test::Test),
     /// Measure what judging costs with a module's file, beside this software's own rules run natively
@@ -48,6 +51,7 @@ impl Module {
             Self::New(new) => new.run(output),
             Self::Build(build) => build.run(output),
             Self::Wrap(wrap) => wrap.run(output),
+            Self::Export(export) => export.run(output),
             Self::Test(test) => test.run(output),
             Self::Bench(bench) => bench.run(output),
             Self::Swap(swap) => swap.run(serve, output),

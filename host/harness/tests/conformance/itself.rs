@@ -32,6 +32,12 @@ fn scenarios_that_contradict_themselves_are_refused_by_name() {
         ("hex", "batches = [{ hex = \"0\" }]\nexpect = {}", "even number"),
         ("use", "batches = [{ use = \"V9\" }]\nexpect = {}", "use=`V9`"),
         ("codec", "batches = [{ codec = \"brotli\" }]\nexpect = {}", "codec=`brotli`"),
+        (
+            "value-bytes",
+            "batches = [{ records = [{ value-bytes = 9223372036854775807 }] }]\nexpect = {}",
+            "value-bytes=`9223372036854775807`",
+        ),
+        ("repeat", "batches = [{ repeat = 4294967295 }]\nexpect = {}", "repeat=`4294967295`"),
         ("tag", "tag = { hex = \"09\" }\nexpect = {}", "version"),
     ] {
         let error = refused(name, &format!("{HEAD}{request}\n"));
@@ -42,6 +48,15 @@ fn scenarios_that_contradict_themselves_are_refused_by_name() {
         load("no-such-file.toml".as_ref())
             .is_err_and(|error| error.to_string().contains("no-such-file.toml"))
     );
+}
+
+#[test]
+fn a_name_stands_once_in_a_mode() {
+    let scenario = format!("{HEAD}expect = {{}}\n");
+    let error = refused("twice", &format!("{scenario}{scenario}"));
+    assert!(error.contains("line 7: scenario `a`") && error.contains("same name"), "{error}");
+    let other_mode = scenario.replace("normal", "exact");
+    load(&written("once-a-mode", &format!("{scenario}{other_mode}"))).unwrap();
 }
 
 #[test]

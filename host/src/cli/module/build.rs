@@ -94,7 +94,17 @@ fn wrap(core: &Path, out: &Path, output: Output) -> anyhow::Result<()> {
     let component = component(&super::read(core)?)
         .with_context(|| format!("does not become a component, file=`{}`", core.display()))?;
     let module = super::load(core, &component)?;
-    fs::write(out, &component).with_context(|| format!("cannot write, out=`{}`", out.display()))?;
+    write(&component, &module, out, output)
+}
+
+/// Writes a module's file and says what it is.
+pub(super) fn write(
+    component: &[u8],
+    module: &super::Loaded,
+    out: &Path,
+    output: Output,
+) -> anyhow::Result<()> {
+    fs::write(out, component).with_context(|| format!("cannot write, out=`{}`", out.display()))?;
     let inspection = module.inspect();
     let made = Made {
         file: out,
