@@ -148,3 +148,16 @@ pub trait Membership {
     /// The reason in words.
     fn may_join(&self, replica: &Replica, replica_end: i64, position: &Position) -> Result<(), String>;
 }
+
+/// The export `configuration`: whether the keys that an operator sets for a module are such as it understands.
+pub trait Configuration {
+    /// Judges all of a topic's keys that begin with the module's name and a dot, each with its value. Without a rule of its own
+    /// a policy takes any.
+    ///
+    /// # Errors
+    /// What is wrong with them: an unknown key or a wrong value, by key, value and expectation.
+    fn check(&self, keys: &[(String, String)]) -> Result<(), String> {
+        let _ = keys;
+        Ok(())
+    }
+}

@@ -15,7 +15,8 @@ mod producer;
 mod refusal;
 
 pub use callbacks::{
-    Callbacks, Comparison, CutPreview, Description, Membership, Placement, ProducePath, Replica, Unreadable,
+    Callbacks, Comparison, Configuration, CutPreview, Description, Membership, Placement, ProducePath,
+    Replica, Unreadable,
 };
 pub use epochs::{EpochAnswer, EpochEntry, EpochHistory};
 pub use facts::{Batch, Framing, Policy, Position, Request};

@@ -8,10 +8,11 @@ mod panics;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use verbatim_contract::{Membership, ProducePath};
+use verbatim_contract::{Configuration, Membership, ProducePath};
 
 pub use bindings::exports::verbatim::produce::produce_path;
 pub use bindings::verbatim::produce::types;
+pub use bindings::with_configuration::exports::verbatim::produce::configuration;
 pub use bindings::with_membership::exports::verbatim::produce::membership;
 
 use imports::Imports;
@@ -61,4 +62,13 @@ pub fn may_join(
 ) -> Result<(), String> {
     panics::are_told();
     judge.may_join(&convert::replica(replica), replica_end, &convert::position(position))
+}
+
+/// The export `check`.
+///
+/// # Errors
+/// The policy's reason.
+pub fn check(judge: &impl Configuration, keys: &[(String, String)]) -> Result<(), String> {
+    panics::are_told();
+    judge.check(keys)
 }

@@ -34,8 +34,12 @@ pub fn setting<T: FromStr>(log: &mut dyn Callbacks, key: &str, default: T) -> Re
 /// The value of one of the module's own keys as a list: what stands between commas, without blanks around it. Empty where
 /// the operator has set nothing.
 pub fn list(log: &mut dyn Callbacks, key: &str) -> Vec<String> {
-    let value = log.config(key).unwrap_or_default();
-    value.split(',').map(str::trim).filter(|item| !item.is_empty()).map(String::from).collect()
+    items(&log.config(key).unwrap_or_default()).map(String::from).collect()
+}
+
+/// The items of a value that is a list, as [`list`] has them.
+pub fn items(value: &str) -> impl Iterator<Item = &str> {
+    value.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
 /// Kafka's code for a configuration that is wrong.

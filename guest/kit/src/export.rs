@@ -1,7 +1,8 @@
 //! The macros that an author writes once.
 
-/// Exports a policy as a component: `module!(MyPolicy)` as the world `module`, and with the word `membership` behind it as
-/// `module-with-membership`. The policy is any expression; it is evaluated at each call, as a module keeps no state.
+/// Exports a policy as a component: `module!(MyPolicy)` as the world `module`. What else it exports is named behind it:
+/// `membership`, `configuration`, or both. The policy is any expression; it is evaluated at each call, as a module keeps no
+/// state.
 ///
 /// A panic is told by `trace`, with its place, before it becomes a trap. Elsewhere than on wasm32 nothing is exported;
 /// that the policy implements the traits is checked there too.
@@ -9,40 +10,45 @@
 /// ```
 /// # use verbatim_kit::ExactMirroring;
 /// verbatim_kit::module!(ExactMirroring, membership);
+/// verbatim_kit::module!(ExactMirroring, membership, configuration);
 /// ```
 #[cfg(not(target_arch = "wasm32"))]
 #[macro_export]
 macro_rules! module {
-    ($policy:expr) => {
+    ($policy:expr $(, $export:ident)*) => {
         const _: fn() = || {
             fn judges(_: impl $crate::ProducePath) {}
             judges($policy);
-        };
-    };
-    ($policy:expr, membership) => {
-        const _: fn() = || {
-            fn judges(_: impl $crate::ProducePath + $crate::Membership) {}
-            judges($policy);
+            $($crate::__implements!($export, $policy);)*
         };
     };
 }
 
-/// Exports a policy as a component: `module!(MyPolicy)` as the world `module`, and with the word `membership` behind it as
-/// `module-with-membership`. The policy is any expression; it is evaluated at each call, as a module keeps no state.
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __implements {
+    (membership, $policy:expr) => {
+        fn decides(_: impl $crate::Membership) {}
+        decides($policy);
+    };
+    (configuration, $policy:expr) => {
+        fn checks(_: impl $crate::Configuration) {}
+        checks($policy);
+    };
+}
+
+/// Exports a policy as a component: `module!(MyPolicy)` as the world `module`. What else it exports is named behind it:
+/// `membership`, `configuration`, or both. The policy is any expression; it is evaluated at each call, as a module keeps no
+/// state.
 #[cfg(target_arch = "wasm32")]
 #[macro_export]
 macro_rules! module {
-    ($policy:expr) => {
+    ($policy:expr $(, $export:ident)*) => {
         const _: () = {
             struct Exports;
             $crate::__produce_path!(Exports, $policy);
-        };
-    };
-    ($policy:expr, membership) => {
-        const _: () = {
-            struct Exports;
-            $crate::__produce_path!(Exports, $policy);
-            $crate::__membership!(Exports, $policy);
+            $($crate::__exports!($export, Exports, $policy);)*
         };
     };
 }
@@ -75,8 +81,8 @@ macro_rules! __produce_path {
 #[cfg(target_arch = "wasm32")]
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __membership {
-    ($exports:ident, $policy:expr) => {
+macro_rules! __exports {
+    (membership, $exports:ident, $policy:expr) => {
         impl $crate::component::membership::Guest for $exports {
             fn may_join(
                 replica: $crate::component::types::Replica,
@@ -89,6 +95,17 @@ macro_rules! __membership {
 
         $crate::component::bindings::with_membership::export_membership!(
             $exports with_types_in $crate::component::bindings::with_membership
+        );
+    };
+    (configuration, $exports:ident, $policy:expr) => {
+        impl $crate::component::configuration::Guest for $exports {
+            fn check(keys: Vec<(String, String)>) -> Result<(), String> {
+                $crate::component::check(&$policy, &keys)
+            }
+        }
+
+        $crate::component::bindings::with_configuration::export_configuration!(
+            $exports with_types_in $crate::component::bindings::with_configuration
         );
     };
 }

@@ -48,8 +48,8 @@
 //! # Ok::<(), verbatim_kit::batch::BuildError>(())
 //! ```
 //!
-//! [`ProducePath`] is all that there is to implement, and [`Membership`] for a module that also decides who may join the
-//! in-sync set. A rule that looks into records asks for them piece by piece ([`scan`], [`for_each_record`]); as a host gives
+//! [`ProducePath`] is all that there is to implement, [`Membership`] for a module that also decides who may join the in-sync
+//! set, and [`Configuration`] for one that refuses wrong keys of its own as they are set. A rule that looks into records asks for them piece by piece ([`scan`], [`for_each_record`]); as a host gives
 //! them only once, [`Again`] lets the rules behind it read them too.
 //!
 //! How a module is made, tested and given to a host stands in this folder's README.
@@ -74,6 +74,6 @@ pub use verbatim_policy::ExactMirroring;
 pub use verbatim_policy::records::{Fault, RisingOffsets, refusal as malformed_records};
 
 pub use again::Again;
-pub use config::{list, setting};
+pub use config::{items, list, setting};
 pub use records::{for_each_record, plain_records, reserve_within, scan};
 pub use refuse::{numbered, refuse};

@@ -31,8 +31,8 @@ mod tag;
 use alloc::string::String;
 
 use verbatim_contract::{
-    Batch, Callbacks, Description, EpochEntry, Membership, Policy, Position, ProducePath, Refusal, Replica,
-    Request,
+    Batch, Callbacks, Configuration, Description, EpochEntry, Membership, Policy, Position, ProducePath,
+    Refusal, Replica, Request,
 };
 
 use crate::case::Case;
@@ -78,3 +78,6 @@ impl Membership for ExactMirroring {
         membership::may_join(replica, replica_end, position)
     }
 }
+
+/// It has no keys of its own.
+impl Configuration for ExactMirroring {}

@@ -29,8 +29,8 @@ enum Step {
 pub(crate) struct NotJson;
 
 impl Path {
-    /// Reads `$` and one or more of `.name` and `[*]`; `None` if it is anything else. A name has any characters but `.`, `[`,
-    /// `]`, quotes and blanks.
+    /// Reads `$` and one or more of `.name` and `[*]`; `None` if it is anything else. A name has any characters but those that
+    /// stand for something else in a path or a list of them, and those that nobody sees.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut rest = text.strip_prefix('$')?;
         let mut steps = Vec::new();
@@ -41,8 +41,7 @@ impl Path {
             } else {
                 let after = rest.strip_prefix('.')?;
                 let (name, after) = after.split_at(after.find(['.', '[']).unwrap_or(after.len()));
-                let foreign = |char: char| char.is_whitespace() || matches!(char, ']' | '"' | '\'');
-                if name.is_empty() || name.contains(foreign) {
+                if name.is_empty() || name.contains(is_foreign) {
                     return None;
                 }
                 steps.push(Step::Member(name.to_owned()));
@@ -51,6 +50,13 @@ impl Path {
         }
         (!steps.is_empty() && steps.len() <= DEPTH_MAX).then_some(Self(steps))
     }
+}
+
+/// Whether no name in a path has this character: it would be another path, or a mistake that lets the field through.
+fn is_foreign(char: char) -> bool {
+    let is_unseen =
+        char.is_whitespace() || char.is_control() || matches!(char, '\u{200b}' | '\u{2060}' | '\u{feff}');
+    is_unseen || matches!(char, ']' | '"' | '\'' | '*' | ';' | ',')
 }
 
 /// Tells where each field that one of the paths leads to lies, in the order of the text; of fields inside each other, the

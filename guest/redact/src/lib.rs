@@ -10,8 +10,8 @@ mod json;
 mod rules;
 
 use verbatim_kit::{
-    Again, Batch, Callbacks, Description, EpochEntry, ExactMirroring, Membership, Placement, Policy,
-    Position, ProducePath, Reason, Refusal, Replica, Request, description, refuse,
+    Again, Batch, Callbacks, Configuration, Description, EpochEntry, ExactMirroring, Membership, Placement,
+    Policy, Position, ProducePath, Reason, Refusal, Replica, Request, description, refuse,
 };
 
 use batch::Redacted;
@@ -29,7 +29,7 @@ const POLICY_VIOLATION: u16 = 44;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Redact;
 
-verbatim_kit::module!(Redact, membership);
+verbatim_kit::module!(Redact, membership, configuration);
 
 impl ProducePath for Redact {
     fn produce(
@@ -41,7 +41,7 @@ impl ProducePath for Redact {
         batches: &[Batch],
         log: &mut dyn Callbacks,
     ) -> Result<(), Refusal> {
-        let Some(rules) = Rules::read(log)? else {
+        let Some(rules) = Rules::read(|key| log.config(key))? else {
             return ExactMirroring.produce(policy, position, request, entries, batches, log);
         };
         // Records are given once. On an exact topic they are validated here, as they are redacted: batch by batch, so that
@@ -67,6 +67,12 @@ impl ProducePath for Redact {
 impl Membership for Redact {
     fn may_join(&self, replica: &Replica, replica_end: i64, position: &Position) -> Result<(), String> {
         ExactMirroring.may_join(replica, replica_end, position)
+    }
+}
+
+impl Configuration for Redact {
+    fn check(&self, keys: &[(String, String)]) -> Result<(), String> {
+        rules::check(keys).map_err(|refusal| refusal.text)
     }
 }
 

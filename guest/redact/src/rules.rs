@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::ops::Range;
 
 use verbatim_kit::batch::{Record, RecordHeader};
-use verbatim_kit::{Callbacks, Reason, Refusal, list, refuse, reserve_within};
+use verbatim_kit::{Reason, Refusal, refuse, reserve_within};
 
 use crate::json::{self, Path};
 
@@ -17,6 +17,17 @@ const JSON_MASK: &[u8] = b"\"***\"";
 
 /// What becomes of a record whose value is no JSON.
 const INVALID_JSON: &str = "redact.json.invalid";
+
+/// All keys.
+const KEYS: [&str; 7] = [
+    "redact.drop.keys",
+    "redact.drop.headers",
+    "redact.drop.json",
+    "redact.mask.keys",
+    "redact.mask.headers",
+    "redact.mask.json",
+    INVALID_JSON,
+];
 
 /// Kafka's code for a configuration that is wrong.
 const INVALID_CONFIG: u16 = 40;
@@ -65,23 +76,35 @@ pub(crate) enum Unfit {
     TooLarge,
 }
 
+/// Whether a topic may have these keys, which are all that it has of this module.
+///
+/// # Errors
+/// The first that is unknown, or has a wrong value.
+pub(crate) fn check(keys: &[(String, String)]) -> Result<(), Refusal> {
+    if let Some((unknown, value)) = keys.iter().find(|(name, _)| !KEYS.contains(&name.as_str())) {
+        return Err(misconfigured(unknown, value, format!("set by one of the keys {}", KEYS.join(", "))));
+    }
+    let value = |key: &str| keys.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
+    Rules::read(value).map(|_| ())
+}
+
 impl Rules {
-    /// The topic's rules; none where no key is set.
+    /// The topic's rules, by the values of its keys; none where no rule is set.
     ///
     /// # Errors
     /// A configuration that is wrong refuses every request (40): nothing may get through that was to be redacted.
-    pub(crate) fn read(log: &mut dyn Callbacks) -> Result<Option<Self>, Refusal> {
-        let drop = Selection::read(log, "redact.drop")?;
-        let mask = Selection::read(log, "redact.mask")?;
-        if drop.is_empty() && mask.is_empty() {
-            return Ok(None);
-        }
-        let invalid_json = match log.config(INVALID_JSON).as_deref().map(str::trim) {
+    pub(crate) fn read(mut value: impl FnMut(&str) -> Option<String>) -> Result<Option<Self>, Refusal> {
+        let drop = Selection::read(&mut value, "redact.drop")?;
+        let mask = Selection::read(&mut value, "redact.mask")?;
+        let invalid_json = match value(INVALID_JSON).as_deref().map(str::trim) {
             None | Some("refuse") => InvalidJson::Refuse,
             Some("keep") => InvalidJson::Keep,
             Some("drop") => InvalidJson::Drop,
             Some(other) => return Err(misconfigured(INVALID_JSON, other, "`refuse`, `keep` or `drop`")),
         };
+        if drop.is_empty() && mask.is_empty() {
+            return Ok(None);
+        }
         Ok(Some(Self { drop, mask, invalid_json }))
     }
 
@@ -179,23 +202,15 @@ impl Spliced<'_> {
 }
 
 impl Selection {
-    fn read(log: &mut dyn Callbacks, prefix: &str) -> Result<Self, Refusal> {
-        let json_key = format!("{prefix}.json");
-        let paths = list(log, &json_key);
-        if paths.len() > json::PATHS_MAX {
-            let expectation = format!("at most {} paths", json::PATHS_MAX);
-            return Err(misconfigured(&json_key, paths.len(), &expectation));
-        }
-        let path = |text: &String| {
-            Path::parse(text).ok_or_else(|| {
-                misconfigured(&json_key, text, "paths such as `$.card.number` and `$.items[*].owner`")
-            })
+    fn read(value: &mut dyn FnMut(&str) -> Option<String>, prefix: &str) -> Result<Self, Refusal> {
+        let mut named = |what| {
+            let key = format!("{prefix}.{what}");
+            value(&key).map_or(Ok(Vec::new()), |value| plain_names(&key, &value))
         };
-        Ok(Self {
-            keys: list(log, &format!("{prefix}.keys")),
-            headers: list(log, &format!("{prefix}.headers")),
-            json: paths.iter().map(path).collect::<Result<_, _>>()?,
-        })
+        let (keys, headers) = (named("keys")?, named("headers")?);
+        let key = format!("{prefix}.json");
+        let json = value(&key).map_or(Ok(Vec::new()), |value| paths(&key, &value))?;
+        Ok(Self { keys, headers, json })
     }
 
     fn is_empty(&self) -> bool {
@@ -211,7 +226,37 @@ impl Selection {
     }
 }
 
-fn misconfigured(key: &str, value: impl Display, expected: &str) -> Refusal {
+/// The items of a list that is set, of which there is at least one: an empty rule is a mistake, which would let all through.
+fn items(key: &str, value: &str) -> Result<Vec<String>, Refusal> {
+    let items: Vec<String> = verbatim_kit::items(value).map(str::to_owned).collect();
+    if items.is_empty() {
+        return Err(misconfigured(key, value, "a list with at least one item, or not set"));
+    }
+    Ok(items)
+}
+
+/// Record keys, or names of headers. Who writes `*` among them means a pattern, and there are none.
+fn plain_names(key: &str, value: &str) -> Result<Vec<String>, Refusal> {
+    let items = items(key, value)?;
+    match items.iter().find(|item| item.contains('*')) {
+        Some(pattern) => Err(misconfigured(key, pattern, "whole keys or names, without `*`")),
+        None => Ok(items),
+    }
+}
+
+fn paths(key: &str, value: &str) -> Result<Vec<Path>, Refusal> {
+    let items = items(key, value)?;
+    if items.len() > json::PATHS_MAX {
+        return Err(misconfigured(key, items.len(), format!("at most {} paths", json::PATHS_MAX)));
+    }
+    let path = |text: &String| {
+        let expected = "paths such as `$.card.number` and `$.items[*].owner`, with commas between them";
+        Path::parse(text).ok_or_else(|| misconfigured(key, text.escape_debug(), expected))
+    };
+    items.iter().map(path).collect()
+}
+
+fn misconfigured(key: &str, value: impl Display, expected: impl Display) -> Refusal {
     refuse(
         Reason::Other(INVALID_CONFIG),
         format!("the module's configuration must be {expected}"),

@@ -8,7 +8,7 @@ use verbatim_kit::batch::{
     Attributes, BatchBuilder, Codec, ControlType, HEADER_LEN, Header, NewRecord, Record, Records,
 };
 use verbatim_kit::testing::{Call, Judged, Settled};
-use verbatim_kit::{ExactMirroring, Placement, ProducePath as _, Reason, Unreadable};
+use verbatim_kit::{Configuration as _, ExactMirroring, Placement, ProducePath as _, Reason, Unreadable};
 
 /// A call for an exact topic that may be rewritten.
 fn call() -> Call {
@@ -204,18 +204,81 @@ fn a_value_that_is_no_json_is_refused_unless_said_otherwise() {
     assert_eq!(left(&judged(&bytes, &whole)), ["0 0 a ***", "1 0 b null"]);
 }
 
+/// Values that no key of this kind may have.
+fn wrong_values() -> Vec<(&'static str, String)> {
+    let paths = [
+        "card",
+        "$",
+        "$.a[0]",
+        "",
+        " , ",
+        "$.*",
+        "$.a*",
+        "$.a[*]b",
+        "$.a;$.b",
+        "$.a\0b",
+        "$.a\u{200b}",
+        "$.a,$",
+        "$.a[*",
+        "$..a",
+    ];
+    let many = (0..65).map(|number| format!("$.a{number}")).collect::<Vec<_>>().join(",");
+    let paths = || paths.map(str::to_owned).into_iter().chain([many.clone()]);
+    let plain = ["redact.drop.keys", "redact.drop.headers", "redact.mask.keys", "redact.mask.headers"];
+    let plain =
+        plain.into_iter().flat_map(|key| ["", ",", "*", "a, b*"].map(|value| (key, value.to_owned())));
+    let json = ["redact.drop.json", "redact.mask.json"];
+    let json = json.into_iter().flat_map(|key| paths().map(move |value| (key, value)));
+    let invalid = ["", "no", "Keep"].map(|value| ("redact.json.invalid", value.to_owned()));
+    plain.chain(json).chain(invalid).collect()
+}
+
+fn check(keys: &[(&str, &str)]) -> Result<(), String> {
+    let owned: Vec<_> = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Redact.check(&owned)
+}
+
 #[test]
 fn a_wrong_configuration_lets_nothing_through() {
     let bytes = batch(some_records());
-    for (key, value) in
-        [("redact.mask.json", "card"), ("redact.drop.json", "$.a,$"), ("redact.json.invalid", "ignore")]
-    {
-        let refusal = judged(&bytes, &[("redact.drop.keys", "ann"), (key, value)]).verdict.unwrap_err();
-        assert_eq!((refusal.reason, refusal.batch), (Reason::Other(40), None), "{key}");
-        assert!(refusal.text.contains(key), "{}", refusal.text);
+    for (key, value) in wrong_values() {
+        // Alone, and beside another rule.
+        for others in [&[][..], &[("redact.drop.keys", "ann")]] {
+            let keys = if others.iter().any(|(other, _)| *other == key) { &[] } else { others };
+            let keys = [keys, &[(key, value.as_str())]].concat();
+            let refusal = judged(&bytes, &keys).verdict.unwrap_err();
+            assert_eq!((refusal.reason, refusal.batch), (Reason::Other(40), None), "{key} {value:?}");
+            assert!(refusal.text.contains(key), "{}", refusal.text);
+            assert_eq!(check(&keys), Err(refusal.text), "as it is set and as it is used, {key} {value:?}");
+        }
     }
-    let many = vec!["$.a"; 65].join(",");
-    assert_eq!(judged(&bytes, &[("redact.mask.json", &many)]).verdict.unwrap_err().reason, Reason::Other(40));
+}
+
+#[test]
+fn a_mistyped_key_is_refused_as_it_is_set() {
+    for key in
+        ["redact.mask.jsn", "redact.mask", "redact.", "redact.Mask.json", "redact.mask.json.x", "redact.käse"]
+    {
+        let text = check(&[("redact.mask.json", "$.a"), (key, "$.card.number")]).unwrap_err();
+        assert!(text.contains(&format!("{key}=`$.card.number`")), "{text}");
+        assert!(text.contains("redact.mask.json") && text.contains("redact.json.invalid"), "{text}");
+    }
+}
+
+#[test]
+fn every_key_may_be_set_alone_or_not_at_all() {
+    assert_eq!(check(&[]), Ok(()));
+    for (key, value) in [
+        ("redact.drop.keys", "a, b"),
+        ("redact.drop.headers", "x-y;z"),
+        ("redact.drop.json", "$.a"),
+        ("redact.mask.keys", "ä"),
+        ("redact.mask.headers", "a,"),
+        ("redact.mask.json", "$.items[*].owner, $[*][*], $.größe.a-b"),
+        ("redact.json.invalid", "drop"),
+    ] {
+        assert_eq!(check(&[(key, value)]), Ok(()), "{key}");
+    }
 }
 
 #[test]

@@ -15,6 +15,17 @@ pub enum Denied {
     Failed(#[from] Failure),
 }
 
+/// Keys of a module that a topic cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misconfigured {
+    /// The module does not take them: key, value and expectation in its words.
+    #[error("{0}")]
+    Refused(String),
+    /// The module failed, so that nobody knows.
+    #[error("the module could not check its configuration: {0}")]
+    Failed(#[from] Failure),
+}
+
 /// A module that failed. Its store and instance are gone; the next call gets new ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {

@@ -131,7 +131,7 @@ pub use component::{
     CONTRACT_VERSION, Engine, Inspection, Instance, Limits, LoadError, MAX_MODULE_LEN, Module,
 };
 pub use digest::Digest;
-pub use failure::{Broken, Denied, Failure, Invariant};
+pub use failure::{Broken, Denied, Failure, Invariant, Misconfigured};
 pub use judge::{Judge, Judged, NotJoined, may_join};
 pub use labels::{FAILURE_LABELS, REASON_LABELS, failure_place, reason_label, reason_place};
 pub use memory::{Aborted, Memory, Producers, Stored};

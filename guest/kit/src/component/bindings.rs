@@ -1,7 +1,7 @@
 //! What is generated from `wit/`: the only unsafe code of a module.
 //!
-//! There is one set of types. The world `module` is generated whole; what `module-with-membership` has beside it, the
-//! export `membership`, is generated on its own and joined to it as the component is made.
+//! There is one set of types. The world `module` is generated whole; what other worlds have beside it, the exports
+//! `membership` and `configuration`, is generated each on its own and joined to it as the component is made.
 #![expect(missing_docs, reason = "these items are documented in `wit/`")]
 
 wit_bindgen::generate!({
@@ -27,5 +27,22 @@ pub mod with_membership {
         generate_all,
         pub_export_macro: true,
         export_macro_name: "export_membership",
+    });
+}
+
+/// The export `configuration` alone.
+pub mod with_configuration {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package verbatim:kit;
+
+            world configuration {
+                export verbatim:produce/configuration@1.0.0;
+            }
+        ",
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_configuration",
     });
 }

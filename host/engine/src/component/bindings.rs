@@ -2,6 +2,6 @@
 
 wasmtime::component::bindgen!({
     path: "../../wit",
-    world: "module-with-membership",
+    world: "module-with-all",
     imports: { default: trappable },
 });

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use verbatim_contract::{Batch, Description, EpochEntry, Position, Refusal, Replica};
+use verbatim_contract::{Batch, Description, EpochEntry, MAX_TEXT_LEN, Position, Refusal, Replica};
 use wasmtime::Store;
 
-use super::bindings::exports::verbatim::produce::{membership, produce_path};
+use super::bindings::exports::verbatim::produce::{configuration, membership, produce_path};
 use super::deadline::Deadline;
 use super::limits::Limiter;
 use super::module::Linked;
@@ -14,7 +14,7 @@ use super::state::State;
 use super::{Engine, LoadError, convert};
 use crate::rewrite::MAX_REWRITTEN_LEN;
 use crate::stage::{Stage, TraceBudget, cut_text};
-use crate::{Call, Failure, Judge, Judged, NotJoined, Partition, may_join};
+use crate::{Call, Failure, Judge, Judged, Misconfigured, NotJoined, Partition, may_join};
 
 /// The longest text of a trap that is kept, in bytes.
 const MAX_TRAP_LEN: usize = 2048;
@@ -35,6 +35,7 @@ struct Live<P: Partition> {
     store: Store<State<P>>,
     produce_path: produce_path::Guest,
     membership: Option<membership::Guest>,
+    configuration: Option<configuration::Guest>,
 }
 
 /// Why there is no instance.
@@ -66,7 +67,7 @@ impl From<NotStarted> for LoadError {
         match not_started {
             NotStarted::Failed(failure) => Self::Failed(failure),
             NotStarted::OtherTypes(text) => Self::MissingExport {
-                symbol: format!("produce-path or membership of the contract's type, {text}"),
+                symbol: format!("produce-path, membership or configuration of the contract's type, {text}"),
             },
         }
     }
@@ -154,6 +155,15 @@ pub(super) fn describe<P: Partition>(engine: &Engine, linked: &Linked<P>) -> Res
     Ok(Live::new(engine, linked)?.describe()?)
 }
 
+/// What a module says of a topic's keys, by an instance of its own.
+pub(super) fn check_configuration<P: Partition>(
+    engine: &Engine,
+    linked: &Linked<P>,
+    keys: &[(String, String)],
+) -> Result<(), Misconfigured> {
+    Live::new(engine, linked).map_err(Failure::from)?.check(keys)?.map_err(Misconfigured::Refused)
+}
+
 impl<P: Partition> Live<P> {
     fn new(engine: &Engine, linked: &Linked<P>) -> Result<Self, NotStarted> {
         let limits = engine.limits();
@@ -175,14 +185,14 @@ impl<P: Partition> Live<P> {
             })?;
         // These compare types, and call nothing.
         let membership = linked.membership.as_ref().map(|indices| indices.load(&mut store, &instance));
-        let exports = membership.transpose().and_then(|membership| {
-            let produce_path = linked.produce_path.load(&mut store, &instance)?;
-            Ok((produce_path, membership))
-        });
-        match exports {
-            Ok((produce_path, membership)) => Ok(Self { store, produce_path, membership }),
-            Err(error) => Err(NotStarted::OtherTypes(format!("{error:#}"))),
-        }
+        let configuration = linked.configuration.as_ref().map(|indices| indices.load(&mut store, &instance));
+        let other_types = |error: wasmtime::Error| NotStarted::OtherTypes(format!("{error:#}"));
+        Ok(Self {
+            produce_path: linked.produce_path.load(&mut store, &instance).map_err(other_types)?,
+            membership: membership.transpose().map_err(other_types)?,
+            configuration: configuration.transpose().map_err(other_types)?,
+            store,
+        })
     }
 
     fn memory_bytes(&self) -> usize {
@@ -237,9 +247,23 @@ impl<P: Partition> Live<P> {
         begin(&mut self.store, 0, 0);
         let (replica, position) = (convert::replica(replica), convert::position(position));
         let answer = membership.call_may_join(&mut self.store, replica, replica_end, position);
-        let bounded = |text: String| cut_text(&text, verbatim_contract::MAX_TEXT_LEN).to_owned();
         answer.map(|answer| answer.map_err(bounded)).map_err(|error| failure(self.store.data(), &error))
     }
+
+    fn check(&mut self, keys: &[(String, String)]) -> Result<Result<(), String>, Failure> {
+        let Some(configuration) = &self.configuration else { return Ok(Ok(())) };
+        let len = keys
+            .iter()
+            .fold(0, |len: usize, (name, value)| len.saturating_add(name.len()).saturating_add(value.len()));
+        begin(&mut self.store, u64::try_from(len).unwrap_or(u64::MAX), 0);
+        let answer = configuration.call_check(&mut self.store, keys);
+        answer.map(|answer| answer.map_err(bounded)).map_err(|error| failure(self.store.data(), &error))
+    }
+}
+
+/// A reason, cut to what counts of it.
+fn bounded(text: String) -> String {
+    cut_text(&text, MAX_TEXT_LEN).to_owned()
 }
 
 /// A call begins, into which so many bytes go, and in which a callback takes so many bytes of rewritten records: its deadline

@@ -7,11 +7,11 @@ use verbatim_contract::Description;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, InstancePre, Linker};
 
-use super::bindings::exports::verbatim::produce::{membership, produce_path};
+use super::bindings::exports::verbatim::produce::{configuration, membership, produce_path};
 use super::bindings::verbatim::produce::{config, log, trace, types};
 use super::state::{Host, State};
 use super::{Engine, Instance, Limits, LoadError, instance};
-use crate::{Digest, Failure, Memory, Partition};
+use crate::{Digest, Failure, Memory, Misconfigured, Partition};
 
 /// The version of the contract (the package `verbatim:produce` in `wit/`) that this host speaks.
 pub const CONTRACT_VERSION: &str = "1.0.0";
@@ -49,13 +49,15 @@ pub struct Inspection {
     pub exports: Vec<String>,
     /// It decides itself who may join the in-sync set (R41b).
     pub decides_membership: bool,
+    /// It judges itself which of its keys a topic may have, [`Module::check_configuration`].
+    pub checks_configuration: bool,
     /// SHA-256 of its file.
     pub digest: Digest,
 }
 
 impl Module {
     /// Compiles a module and checks it: its contract version, its imports and exports, that it starts, and that it says
-    /// what it is. It has either of the worlds `module` and `module-with-membership`.
+    /// what it is. It has one of the worlds of `wit/worlds.wit`.
     ///
     /// # Errors
     /// The first thing that is not as it must be, by name.
@@ -71,6 +73,7 @@ impl Module {
         let linked = Linked::<Memory>::new(engine, &component)?;
         let inspection = Inspection {
             decides_membership: linked.membership.is_some(),
+            checks_configuration: linked.configuration.is_some(),
             description: described(instance::describe(engine, &linked)?)?,
             contract_version: contract_version(&exports),
             imports,
@@ -116,6 +119,20 @@ impl Module {
         Instance::start(self.shared.engine.clone(), self.linked()?, description)
     }
 
+    /// Asks the module whether a topic may have these keys, all of those under the name that it describes itself by, with their
+    /// values. It is asked in an instance of its own, within the limits of any call; one that does not check its configuration
+    /// takes any. Blocks the thread for as long as the module may take.
+    ///
+    /// # Errors
+    /// What the module says is wrong with them, or that it failed.
+    pub fn check_configuration(&self, keys: &[(String, String)]) -> Result<(), Misconfigured> {
+        if !self.inspect().checks_configuration {
+            return Ok(());
+        }
+        let linked = self.linked::<Memory>()?;
+        instance::check_configuration(&self.shared.engine, &linked, keys)
+    }
+
     fn linked<P: Partition>(&self) -> Result<Arc<Linked<P>>, Failure> {
         let find = |all: &[(TypeId, Arc<dyn Any + Send + Sync>)]| {
             let found = all.iter().find(|(kind, _)| *kind == TypeId::of::<P>())?;
@@ -148,6 +165,7 @@ pub(super) struct Linked<P: Partition> {
     pub(super) pre: InstancePre<State<P>>,
     pub(super) produce_path: produce_path::GuestIndices,
     pub(super) membership: Option<membership::GuestIndices>,
+    pub(super) configuration: Option<configuration::GuestIndices>,
 }
 
 impl<P: Partition> Linked<P> {
@@ -157,9 +175,12 @@ impl<P: Partition> Linked<P> {
             .map_err(|error| LoadError::UnknownImport { symbol: format!("{error:#}") })?;
         let missing = |error: wasmtime::Error| LoadError::MissingExport { symbol: format!("{error:#}") };
         let produce_path = produce_path::GuestIndices::new(&pre).map_err(missing)?;
-        let has_membership = component.get_export_index(None, interface("membership").as_str()).is_some();
-        let membership = has_membership.then(|| membership::GuestIndices::new(&pre).map_err(missing));
-        Ok(Self { pre, produce_path, membership: membership.transpose()? })
+        let has = |name| component.get_export_index(None, interface(name).as_str()).is_some();
+        let membership = has("membership").then(|| membership::GuestIndices::new(&pre).map_err(missing));
+        let configuration =
+            has("configuration").then(|| configuration::GuestIndices::new(&pre).map_err(missing));
+        let (membership, configuration) = (membership.transpose()?, configuration.transpose()?);
+        Ok(Self { pre, produce_path, membership, configuration })
     }
 }
 

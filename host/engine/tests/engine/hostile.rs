@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hostile_module::Behaviour;
 use verbatim_contract::{MAX_TEXT_LEN, Reason, Replica};
 use verbatim_engine::{
-    Cause, Denied, Failure, Instance, Invariant, Judge, MAX_TRACE_LEN, MAX_TRACE_LINES, Memory, NotJoined,
-    Slot, denied_code,
+    Cause, Denied, Failure, Instance, Invariant, Judge, MAX_TRACE_LEN, MAX_TRACE_LINES, Memory,
+    Misconfigured, NotJoined, Slot, denied_code,
 };
 
 use crate::support::{batch, exact, exact_mirroring, fingerprint, hostile, run, tagged};
@@ -166,6 +166,40 @@ fn a_hostile_membership_harms_nobody() {
     assert!(matches!(ask(4), Err(NotJoined::Failed(Failure::Deadline { .. }))));
     assert!(matches!(ask(5), Err(NotJoined::Failed(Failure::Trap { text })) if text.contains("produce")));
     assert_eq!(ask(1), Ok(()));
+}
+
+#[test]
+fn a_hostile_check_of_keys_harms_nobody() {
+    let check = |keys: &[(&str, &str)]| {
+        let keys: Vec<_> =
+            keys.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        hostile().check_configuration(&keys)
+    };
+    assert_eq!(check(&[]), Ok(()));
+    let told = check(&[("hostile.a", "käse"), ("hostile.tell", "")]);
+    let expected = r#"[("hostile.a", "käse"), ("hostile.tell", "")]"#;
+    assert_eq!(told, Err(Misconfigured::Refused(expected.to_owned())));
+    let long = check(&[("hostile.refuse", "")]);
+    assert!(matches!(&long, Err(Misconfigured::Refused(text)) if text.len() == MAX_TEXT_LEN), "{long:?}");
+    let trapped = check(&[("hostile.trap", "")]).unwrap_err();
+    assert!(matches!(trapped, Misconfigured::Failed(Failure::Trap { .. })), "{trapped}");
+    assert!(trapped.to_string().starts_with("the module could not check its configuration: "), "{trapped}");
+    let spun = check(&[("hostile.spin", "")]);
+    assert!(matches!(spun, Err(Misconfigured::Failed(Failure::Deadline { .. }))), "{spun:?}");
+    let asked = check(&[("hostile.ask", "")]);
+    assert!(
+        matches!(&asked, Err(Misconfigured::Failed(Failure::Trap { text })) if text.contains("produce")),
+        "{asked:?}"
+    );
+    let most = vec![("hostile.a".to_owned(), "v".repeat(32_767)); 4];
+    assert_eq!(hostile().check_configuration(&most), Ok(()));
+}
+
+#[test]
+fn a_module_without_a_check_takes_any_key() {
+    assert!(!exact_mirroring().inspect().checks_configuration && hostile().inspect().checks_configuration);
+    let keys = [("exact-mirroring.trap".to_owned(), "x".to_owned())];
+    assert_eq!(exact_mirroring().check_configuration(&keys), Ok(()));
 }
 
 #[test]

@@ -160,6 +160,8 @@ fn judged(module: &Module, settle: &'static str) -> (Result<verbatim_engine::Pla
 fn the_kept_component_is_told_what_it_was_told_at_1_0_0() {
     let inspection = kept().inspect();
     assert_eq!((inspection.contract_version.as_str(), inspection.decides_membership), ("1.0.0", true));
+    assert!(!inspection.checks_configuration, "it is older than that");
+    assert_eq!(kept().check_configuration(&[("kept.x".to_owned(), String::new())]), Ok(()));
     assert_eq!(
         inspection.imports,
         ["config", "types", "log", "trace"].map(|name| format!("verbatim:produce/{name}@1.0.0"))

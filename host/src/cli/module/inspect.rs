@@ -25,6 +25,7 @@ struct Inspected {
     supports_normal: bool,
     rewrites: bool,
     decides_membership: bool,
+    checks_configuration: bool,
     imports: Vec<String>,
     exports: Vec<String>,
     sha256: String,
@@ -51,6 +52,7 @@ impl Inspected {
             supports_normal: description.supports_normal,
             rewrites: description.rewrites,
             decides_membership: inspection.decides_membership,
+            checks_configuration: inspection.checks_configuration,
             imports: inspection.imports.clone(),
             exports: inspection.exports.clone(),
             sha256: inspection.digest.to_string(),
@@ -63,13 +65,14 @@ impl Inspected {
         let yes_no = |yes| if yes { "yes" } else { "no" };
         format!(
             "module {} {}\ncontract {}\njudges {}\nrewrites records {}\n\
-             decides who may join the in-sync set {}\nimports {}\nexports {}\nsha256 {}",
+             decides who may join the in-sync set {}\nchecks its configuration {}\nimports {}\nexports {}\nsha256 {}",
             self.name,
             self.version,
             self.contract_version,
             judges.join(", "),
             yes_no(self.rewrites),
             yes_no(self.decides_membership),
+            yes_no(self.checks_configuration),
             self.imports.join(", "),
             self.exports.join(", "),
             self.sha256,

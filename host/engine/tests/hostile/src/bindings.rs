@@ -5,7 +5,7 @@ use crate::module::Module;
 
 wit_bindgen::generate!({
     path: "../../../../wit",
-    world: "module-with-membership",
+    world: "module-with-all",
     generate_all,
 });
 

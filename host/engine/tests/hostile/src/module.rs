@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use crate::Behaviour;
-use crate::bindings::exports::verbatim::produce::{membership, produce_path};
+use crate::bindings::exports::verbatim::produce::{configuration, membership, produce_path};
 use crate::bindings::verbatim::produce::{log, trace, types};
 use crate::later;
 
@@ -44,6 +44,23 @@ impl membership::Guest for Module {
                 log::duplicate(0, 0);
                 Ok(())
             }
+        }
+    }
+}
+
+impl configuration::Guest for Module {
+    /// By the last key.
+    fn check(keys: Vec<(String, String)>) -> Result<(), String> {
+        match keys.last().map_or("", |(name, _)| name.as_str()) {
+            "hostile.refuse" => Err("x".repeat(5000)),
+            "hostile.trap" => trap(),
+            "hostile.spin" => spin(),
+            "hostile.tell" => Err(format!("{keys:?}")),
+            "hostile.ask" => {
+                log::duplicate(0, 0);
+                Ok(())
+            }
+            _ => Ok(()),
         }
     }
 }
