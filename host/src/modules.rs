@@ -1,6 +1,6 @@
 //! Compiled modules by name, as a broker takes its judges from; each can be swapped while it serves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use verbatim_broker::{Judges, OwnPartition, properties::DEFAULT_MODULE};
 use verbatim_engine::{
-    Before, Digest, Engine, Failure, Generation, Inspection, Judge, Limits, LoadError, Module,
+    Before, Digest, Engine, Failure, Generation, Inspection, Judge, Limits, LoadError, Misconfigured, Module,
     ROLLBACK_WINDOW, Slot, SlotSettings,
 };
 use verbatim_log::DiskIo;
@@ -19,11 +19,13 @@ mod news;
 mod status;
 mod store;
 mod swap;
+mod topics;
 
 pub use file::read;
 pub use status::{Served, Status, Why};
 pub use store::{Entry, HISTORY_MAX, Outcome, StoreError};
-pub use swap::{Swap, SwapError, Swapped, Topics};
+pub use swap::{Swap, SwapError, Swapped};
+pub use topics::Topics;
 pub use verbatim_engine::Bound;
 
 use metrics::Outcomes;
@@ -194,9 +196,14 @@ impl Judges for Modules {
         self.named.contains_key(module)
     }
 
-    fn names(&self) -> BTreeSet<String> {
+    fn names(&self) -> BTreeMap<String, String> {
         let said = |generation: &Generation| generation.module().inspect().description.name.clone();
-        self.iter().flat_map(|(name, generation)| [name.to_owned(), said(&generation)]).collect()
+        self.iter().map(|(name, generation)| (name.to_owned(), said(&generation))).collect()
+    }
+
+    fn check_keys(&self, module: &str, keys: &[(String, String)]) -> Result<(), Misconfigured> {
+        let named = self.named.get(module);
+        named.map_or(Ok(()), |named| named.slot.current().module().check_configuration(keys))
     }
 
     fn judges(&self, module: &str, exact: bool) -> bool {

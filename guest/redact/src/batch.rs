@@ -7,7 +7,7 @@ use verbatim_kit::{Batch, Fault, Reason, Refusal, RisingOffsets, malformed_recor
 
 use crate::BATCH_BYTES_MAX;
 use crate::json::DEPTH_MAX;
-use crate::rules::{Fate, MASK, Rules, Unfit};
+use crate::rules::{Fate, INVALID_JSON, MASK, Rules, Unfit};
 
 /// Kafka's code for a record that breaks a rule.
 const INVALID_RECORD: u16 = 87;
@@ -51,7 +51,7 @@ pub(crate) fn redact(rules: &Rules, index: u32, batch: &Batch, plain: &[u8]) -> 
         let Some(record) = records.next() else { return Ok(left.finish()) };
         let record = record.map_err(|error| malformed_records(index, Fault::Malformed(error)))?;
         let at = start..plain.len().saturating_sub(records.rest().len());
-        match rules.judge(&record, BATCH_BYTES_MAX).map_err(|why| unfit(index, &record, why))? {
+        match rules.judge(&record, BATCH_BYTES_MAX).map_err(|why| unfit((index, batch), &record, why))? {
             Fate::Kept => left.keep(&record, at)?,
             Fate::Dropped => drop(left.copied(start)),
             Fate::Masked(value) => left.mask(&record, at, value.as_deref(), |header| rules.masks(header))?,
@@ -124,14 +124,14 @@ impl<'a> Left<'a> {
     }
 }
 
-fn unfit(index: u32, record: &Record<'_>, why: Unfit) -> Refusal {
+fn unfit((index, batch): (u32, &Batch), record: &Record<'_>, why: Unfit) -> Refusal {
     match why {
         Unfit::TooLarge => too_large(index),
         Unfit::NotJson => {
-            let offset = record.offset_delta;
+            let (base, delta) = (batch.header.base_offset, record.offset_delta);
             let expectation = format!(
-                "batch {index}: where fields are redacted a value must be JSON of at most {DEPTH_MAX} levels, \
-                 offsetDelta={offset}"
+                "batch {index}: where fields are redacted a value must be JSON of at most {DEPTH_MAX} levels, unless the topic \
+                 has {INVALID_JSON}=keep or drop, baseOffset={base}, offsetDelta={delta}"
             );
             refuse(Reason::Other(INVALID_RECORD), expectation, "value", "not JSON").of_batch(index)
         }

@@ -16,7 +16,7 @@ pub(crate) const MASK: &[u8] = b"***";
 const JSON_MASK: &[u8] = b"\"***\"";
 
 /// What becomes of a record whose value is no JSON.
-const INVALID_JSON: &str = "redact.json.invalid";
+pub(crate) const INVALID_JSON: &str = "redact.json.invalid";
 
 /// All keys.
 const KEYS: [&str; 7] = [

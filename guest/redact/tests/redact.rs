@@ -196,7 +196,9 @@ fn a_value_that_is_no_json_is_refused_unless_said_otherwise() {
     let with = |invalid| judged(&bytes, &[("redact.mask.json", "$.a"), ("redact.json.invalid", invalid)]);
     let refusal = with("refuse").verdict.unwrap_err();
     assert_eq!((refusal.reason, refusal.batch), (Reason::Other(87), Some(0)));
-    assert!(refusal.text.contains("offsetDelta=0"), "{}", refusal.text);
+    for part in ["baseOffset=100, offsetDelta=0", "redact.json.invalid=keep or drop"] {
+        assert!(refusal.text.contains(part), "{}", refusal.text);
+    }
     assert!(matches!(with("keep").settled[..], [Settled::Appended(0, _)]));
     assert_eq!(left(&with("drop")), ["1 0 b null"]);
     // Masked whole, what it is does not matter.

@@ -1,11 +1,12 @@
 //! Where a broker gets its judges from: modules by name, whatever they run in.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Weak;
 
-use verbatim_contract::{Membership, ProducePath};
-use verbatim_engine::{Digest, Failure, Judge, Native};
+use verbatim_contract::{Configuration, Membership, ProducePath};
+use verbatim_engine::{Digest, Failure, Judge, Misconfigured, Native};
 
+use crate::module_keys;
 use crate::partition::OwnPartition;
 use crate::properties::DEFAULT_MODULE;
 use crate::shared::Shared;
@@ -15,9 +16,19 @@ pub trait Judges: Send + Sync + 'static {
     /// Whether there is a module of this name.
     fn knows(&self, module: &str) -> bool;
 
-    /// What the modules are called: as topics choose them, and as they call themselves where that differs. A module's own keys
-    /// begin with such a name.
-    fn names(&self) -> BTreeSet<String>;
+    /// What the modules describe themselves as, by the names that topics choose them by. A module's own keys begin with the
+    /// former: that is what it asks for.
+    fn names(&self) -> BTreeMap<String, String>;
+
+    /// Whether the module of this name takes these keys with their values, all that a topic has of it. Blocks the thread for as
+    /// long as the module may take.
+    ///
+    /// # Errors
+    /// What it says is wrong with them, or that it failed.
+    fn check_keys(&self, module: &str, keys: &[(String, String)]) -> Result<(), Misconfigured> {
+        let _ = (module, keys);
+        Ok(())
+    }
 
     /// Whether the module of this name, one that is known, judges exact topics, or normal ones. Topics that it does not judge
     /// cannot choose it.
@@ -54,6 +65,17 @@ impl Choosing {
             chosen.filter(|topic| if exact { topic.is_exact_on_disk() } else { !topic.settings.exact });
         of_mode.map(|topic| topic.name.clone()).collect()
     }
+
+    /// The topics whose `produce.module` is this and that have keys of a module that describes itself so, each with these keys.
+    #[must_use]
+    pub fn keys(&self, module: &str, described: &str) -> Vec<(String, Vec<(String, String)>)> {
+        let Some(shared) = self.0.upgrade() else { return Vec::new() };
+        let (snapshot, names) = (shared.catalogue.snapshot(), shared.judges.names());
+        let chosen = snapshot.topics.values().filter(|topic| topic.settings.module == module);
+        let keys = |values| module_keys::of_module(values, &names, described);
+        let keys = chosen.map(|topic| (topic.name.clone(), keys(&topic.values)));
+        keys.filter(|(_, keys)| !keys.is_empty()).collect()
+    }
 }
 
 /// One policy that is compiled in, under the default module's name: for tests, and for brokers that want no sandbox.
@@ -63,13 +85,17 @@ pub struct NativeJudges<R>(
     pub R,
 );
 
-impl<R: ProducePath + Membership + Clone + Send + Sync + 'static> Judges for NativeJudges<R> {
+impl<R: ProducePath + Membership + Configuration + Clone + Send + Sync + 'static> Judges for NativeJudges<R> {
     fn knows(&self, module: &str) -> bool {
         module == DEFAULT_MODULE
     }
 
-    fn names(&self) -> BTreeSet<String> {
-        BTreeSet::from([DEFAULT_MODULE.to_owned(), self.0.describe().name])
+    fn names(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([(DEFAULT_MODULE.to_owned(), self.0.describe().name)])
+    }
+
+    fn check_keys(&self, _: &str, keys: &[(String, String)]) -> Result<(), Misconfigured> {
+        self.0.check(keys).map_err(Misconfigured::Refused)
     }
 
     fn judges(&self, _: &str, exact: bool) -> bool {

@@ -44,6 +44,7 @@ pub(crate) struct Change<'a> {
 pub(crate) async fn create(shared: &Shared, new: NewTopic, validate_only: bool) -> Result<Topic, ApiError> {
     let _one_at_a_time = shared.admin.lock().await;
     let topic = judged(shared, new)?;
+    module_keys::check_values(&shared.judges, (&Values::new(), &topic.values)).await?;
     if validate_only {
         return Ok(topic);
     }
@@ -97,6 +98,7 @@ pub(crate) async fn alter(
     let settings = Settings::read(&values)?;
     check_module(shared, &settings)?;
     check_change(topic, &settings, &values, change.by_mirror)?;
+    module_keys::check_values(&shared.judges, (&topic.values, &values)).await?;
     let altered =
         Topic { settings, values, generation: topic.generation.saturating_add(1), ..Topic::clone(topic) };
     let promotes = topic.settings.exact || topic.state == State::Promoting;

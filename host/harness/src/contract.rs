@@ -5,6 +5,7 @@
 //! a trap or a missed deadline. Asked again, and in another instance, it says the same.
 
 mod ask;
+mod configuration;
 mod header;
 mod membership;
 mod records;
@@ -87,6 +88,12 @@ fn judged(subject: &Subject, seed: u64) -> Result<Report, Failure> {
     let differences = membership::run(subject, judge.as_mut())?;
     let outcome = Outcome { differences, ..about("who may join the in-sync set") };
     report.tests.push(outcome.timed(begun.elapsed()));
+    if let Some(check) = subject.check() {
+        let begun = Instant::now();
+        let differences = configuration::run(check, &judge.describe().name);
+        let outcome = Outcome { differences, ..about("which keys it takes") };
+        report.tests.push(outcome.timed(begun.elapsed()));
+    }
     Ok(report)
 }
 

@@ -8,12 +8,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use serde_json::{Value, json};
 use verbatim_engine::{
-    Bound, Cause, Digest, Generation, LoadError, Module, NoRollback, ShadowError, ShadowReport, TakenBack,
+    Bound, Cause, Digest, Generation, LoadError, Misconfigured, Module, NoRollback, ShadowError,
+    ShadowReport, TakenBack,
 };
 use verbatim_harness::{Report, Shipped, Subject};
 
 use super::status::{Served, described};
 use super::store::{Change, Entry, Outcome};
+use super::topics::{self, Topics};
 use super::{Modules, Named, StoreError};
 
 /// Live requests that wait for a candidate at a time; what comes while so many wait is not judged by it, and counted.
@@ -24,9 +26,6 @@ const TOPICS_SHOWN: usize = 3;
 const FAILED_SHOWN: usize = 5;
 /// The reason of a rollback that somebody asked for.
 const ASKED: &str = "an operator asked for it";
-
-/// The names of the exact topics (true) or the normal ones (false) that choose a module by this name.
-pub type Topics<'a> = dyn Fn(&str, bool) -> Vec<String> + 'a;
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +107,20 @@ pub enum SwapError {
         /// A few of them.
         topics: String,
     },
+    /// It does not take the keys of a topic that chooses it.
+    #[error(
+        "the module {described} does not take the keys of a topic that chooses it by produce.module=`{name}`, topic=`{topic}`: {source}"
+    )]
+    Keys {
+        /// The name.
+        name: String,
+        /// The module, as it says.
+        described: String,
+        /// The topic, the first one.
+        topic: String,
+        /// What the module says is wrong with them.
+        source: Misconfigured,
+    },
     /// It could not be tried on live requests.
     #[error(transparent)]
     Shadow(#[from] ShadowError),
@@ -147,7 +160,7 @@ impl Modules {
     pub fn swap(
         &self,
         swap: &Swap<'_>,
-        topics: &Topics<'_>,
+        topics: &dyn Topics,
         progress: &dyn Fn(String),
     ) -> Result<Swapped, SwapError> {
         let (named, _changing) = self.changing(swap.name)?;
@@ -184,7 +197,7 @@ impl Modules {
     /// # Errors
     /// There is none, or it was taken back itself; it cannot be had any more; or it does not judge topics that choose it.
     /// Nothing changed.
-    pub fn roll_back(&self, name: &str, topics: &Topics<'_>) -> Result<Swapped, SwapError> {
+    pub fn roll_back(&self, name: &str, topics: &dyn Topics) -> Result<Swapped, SwapError> {
         let (named, _changing) = self.changing(name)?;
         let before = named.slot.current();
         let module = self.before(named, name)?;
@@ -202,7 +215,7 @@ impl Modules {
 
     /// Logs which modules do not judge topics that choose them: of those another module was in service under that name before
     /// the host was started, and their writers are refused.
-    pub fn tell_unjudged(&self, topics: &Topics<'_>) {
+    pub fn tell_unjudged(&self, topics: &dyn Topics) {
         for (name, generation) in self.iter() {
             if let Err(error) = judges_its_topics(name, generation.module(), topics) {
                 tracing::error!(module = name, %error, "a module serves topics that it does not judge");
@@ -224,7 +237,7 @@ impl Modules {
         &self,
         named: &Named,
         swap: &Swap<'_>,
-        topics: &Topics<'_>,
+        topics: &dyn Topics,
         progress: &dyn Fn(String),
     ) -> Result<(Module, Option<Value>), SwapError> {
         let current = named.slot.current();
@@ -304,7 +317,10 @@ impl Modules {
     }
 
     fn note_refusal(&self, named: &Named, swap: &Swap<'_>, error: &SwapError) {
-        if !matches!(error, SwapError::Load(_) | SwapError::Suite { .. } | SwapError::Mode { .. }) {
+        if !matches!(
+            error,
+            SwapError::Load(_) | SwapError::Suite { .. } | SwapError::Mode { .. } | SwapError::Keys { .. }
+        ) {
             return;
         }
         named.outcomes.count(Outcome::Refused);
@@ -331,13 +347,13 @@ impl Swapped {
     }
 }
 
-/// A module must judge the modes of the topics that choose it, or their writers would be refused.
-fn judges_its_topics(name: &str, module: &Module, topics: &Topics<'_>) -> Result<(), SwapError> {
+/// A module must judge the modes of the topics that choose it and take their keys, or their writers would be refused.
+fn judges_its_topics(name: &str, module: &Module, topics: &dyn Topics) -> Result<(), SwapError> {
     for (exact, mode) in [(true, "exact"), (false, "normal")] {
         if judges(module, exact) {
             continue;
         }
-        let choosing = topics(name, exact);
+        let choosing = topics.of_mode(name, exact);
         if choosing.is_empty() {
             continue;
         }
@@ -348,7 +364,7 @@ fn judges_its_topics(name: &str, module: &Module, topics: &Topics<'_>) -> Result
         };
         return Err(SwapError::Mode { name: name.to_owned(), described: described(module), mode, topics });
     }
-    Ok(())
+    topics::takes_keys(name, module, topics)
 }
 
 /// Whether it says that it judges exact topics, or normal ones.

@@ -1,6 +1,6 @@
 //! A module that fails costs one partition's request an error and nobody else anything.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use verbatim_broker::{Judges, NativeJudges, OwnPartition};
@@ -20,7 +20,7 @@ impl Judges for Trapping {
         self.0.knows(module)
     }
 
-    fn names(&self) -> BTreeSet<String> {
+    fn names(&self) -> BTreeMap<String, String> {
         self.0.names()
     }
 

@@ -25,7 +25,7 @@ impl ProducePath for Asked {
         _: &[Batch],
         log: &mut dyn Callbacks,
     ) -> Result<(), Refusal> {
-        let keys = ["words.of-mine.first", "exact-mirroring.x", "retention.ms", "words.of-mine.second"];
+        let keys = ["words.of-mine.first", "words.of-mine.x", "retention.ms", "words.of-mine.second"];
         let told: Vec<_> = keys.into_iter().map(|key| log.config(key)).collect();
         Err(Refusal { reason: Reason::Other(44), batch: None, expected: None, text: format!("{told:?}") })
     }
@@ -41,6 +41,24 @@ impl Membership for Asked {
     }
 }
 
+/// `words.of-mine.number` is a number, and there is no `words.of-mine.mistyped`.
+impl Configuration for Asked {
+    fn check(&self, keys: &[(String, String)]) -> Result<(), String> {
+        for (name, value) in keys {
+            assert!(name.starts_with("words.of-mine."), "only its own: {name}");
+            let is_right = match name.as_str() {
+                "words.of-mine.mistyped" => false,
+                "words.of-mine.number" => value.parse::<u32>().is_ok(),
+                _ => true,
+            };
+            if !is_right {
+                return Err(format!("not such a key, {name}=`{value}`, of {}", keys.len()));
+            }
+        }
+        Ok(())
+    }
+}
+
 async fn host() -> Host {
     Host::with(Arc::new(NativeJudges(Asked))).await
 }
@@ -48,7 +66,7 @@ async fn host() -> Host {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_module_is_told_its_keys_and_nothing_of_the_hosts() {
     let host = host().await;
-    let own = [("words.of-mine.first", " a b "), ("exact-mirroring.x", ""), ("retention.ms", "7")];
+    let own = [("words.of-mine.first", " a b "), ("words.of-mine.x", ""), ("retention.ms", "7")];
     assert_eq!(host.create("t", 1, &own).await, (0, String::new()));
     let asked = async |host: &Host| {
         let answer = host.produce("t", &batch(0, 0, &["x"]), None).await;
@@ -97,7 +115,7 @@ async fn it_is_shown_as_a_dynamic_string_of_the_topic() {
 async fn what_is_no_key_of_a_module_is_refused_and_the_modules_are_named() {
     let host = host().await;
     host.create("t", 1, &[]).await;
-    let modules = "modules=`exact-mirroring, words.of-mine`";
+    let modules = "modules=`words.of-mine`";
     for name in
         ["redact.mask.json", "words.x", "words.of-mine", "words.of-mine.", "words.of-mines.x", ".x", "x", ""]
     {
@@ -117,6 +135,86 @@ async fn what_is_no_key_of_a_module_is_refused_and_the_modules_are_named() {
         assert!(told.contains("need a list") && told.contains("words.of-mine.x"), "{told}");
     }
     assert_eq!(host.metadata("n").await.error_code, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_under_the_hosts_name_of_a_module_is_refused_with_the_one_that_it_reads() {
+    let host = host().await;
+    let name = "exact-mirroring.first";
+    host.create("t", 1, &[]).await;
+    for (code, told) in
+        [host.create("n", 1, &[(name, "1")]).await, host.alter("t", &[(name, SET, Some("1"))], false).await]
+    {
+        assert_eq!(code, 40);
+        assert!(
+            told.contains("begin with `words.of-mine.`") && told.contains(&format!("name=`{name}`")),
+            "{told}"
+        );
+    }
+    assert_eq!(host.metadata("n").await.error_code, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_module_does_not_take_is_refused_as_it_is_set() {
+    let host = host().await;
+    let (number, mistyped) = ("words.of-mine.number", "words.of-mine.mistyped");
+    assert_eq!(host.create("t", 1, &[(number, "1"), ("words.of-mine.a", "1")]).await, (0, String::new()));
+    for (name, value) in [(number, "one"), (number, ""), (mistyped, "1")] {
+        let (code, told) = host.create("n", 1, &[("words.of-mine.a", "1"), (name, value)]).await;
+        assert_eq!(code, 40, "{name}={value}: {told}");
+        assert!(told.contains(&format!("{name}=`{value}`, of 2")), "in the module's words: {told}");
+        let changes = [(name, SET, Some(value)), ("segment.ms", SET, Some("9"))];
+        let (code, told) = host.alter("t", &changes, false).await;
+        assert_eq!(code, 40, "{name}={value}: {told}");
+        assert!(told.contains("the module `exact-mirroring`") && told.contains(name), "{told}");
+    }
+    assert_eq!(host.metadata("n").await.error_code, 3);
+    let rows = host.describe("t").await;
+    assert!(rows[number].0 == "1" && rows["segment.ms"].0 != "9", "nothing changed");
+    assert_eq!(host.alter("t", &[(number, SET, Some("2"))], false).await, (0, String::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_set_before_the_module_refused_it_can_always_be_removed() {
+    /// As [`Asked`], but takes any key.
+    #[derive(Clone)]
+    struct Careless;
+    impl ProducePath for Careless {
+        fn produce(
+            &self,
+            _: &Policy,
+            _: &Position,
+            _: &Request,
+            _: &[EpochEntry],
+            _: &[Batch],
+            _: &mut dyn Callbacks,
+        ) -> Result<(), Refusal> {
+            Ok(())
+        }
+        fn describe(&self) -> Description {
+            Asked.describe()
+        }
+    }
+    impl Membership for Careless {
+        fn may_join(&self, replica: &Replica, end: i64, position: &Position) -> Result<(), String> {
+            Asked.may_join(replica, end, position)
+        }
+    }
+    impl Configuration for Careless {}
+
+    let host = Host::with(Arc::new(NativeJudges(Careless))).await;
+    let (number, mistyped) = ("words.of-mine.number", "words.of-mine.mistyped");
+    let wrong = [(number, "one"), (mistyped, "1"), ("words.of-mine.a", "1")];
+    assert_eq!(host.create("t", 1, &wrong).await, (0, String::new()));
+    let (folder, _) = host.stop().await;
+    let host = Host::start_in((folder, Arc::new(NativeJudges(Asked)))).await;
+    // What is no business of the module's goes on; its keys are judged together as one is set.
+    assert_eq!(host.alter("t", &[("segment.ms", SET, Some("9"))], false).await, (0, String::new()));
+    assert_eq!(host.alter("t", &[("words.of-mine.a", SET, Some("2"))], false).await.0, 40);
+    assert_eq!(host.alter("t", &[(mistyped, DELETE, None)], false).await, (0, String::new()));
+    assert_eq!(host.alter("t", &[("words.of-mine.a", SET, Some("2"))], false).await.0, 40);
+    let both = [(number, DELETE, None), ("words.of-mine.a", SET, Some("2"))];
+    assert_eq!(host.alter("t", &both, false).await, (0, String::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,7 +278,7 @@ async fn on_an_exact_topic_everybody_may_change_it_but_a_mirror() {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_stays_when_its_module_is_gone() {
     let host = host().await;
-    let own = [EXACT, ("words.of-mine.a", "1"), ("words.of-mine.b", "2"), ("exact-mirroring.c", "3")];
+    let own = [EXACT, ("words.of-mine.a", "1"), ("words.of-mine.b", "2")];
     host.create("t", 1, &own).await;
     let (folder, _) = host.stop().await;
     let host = Host::start_in((folder, Arc::new(NativeJudges(ExactMirroring)))).await;

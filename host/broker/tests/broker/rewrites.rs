@@ -306,6 +306,8 @@ impl Membership for Lying {
     }
 }
 
+impl Configuration for Lying {}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_compaction_could_not_leave_is_never_stored() {
     let tag = order((0, -1), (2, 0));

@@ -154,6 +154,15 @@ impl Halt {
         Self::failed(format!("nothing came of {failures} attempts in a row: {last}"))
     }
 
+    /// The destination's policy forbids it. Where that is the rewriting of records only a new copy can be given leave.
+    fn policy(message: String) -> Self {
+        let is_rewriting = message.contains(crate::verify::REWRITE.0);
+        let halt = Self::not_exact(message);
+        let remedy =
+            "Delete the copy, then begin again with --target-config produce.at.offset.rewrite=allow.";
+        if is_rewriting { Self { remedy, ..halt } } else { halt }
+    }
+
     fn too_large(message: String) -> Self {
         Self {
             remedy: "Serve the destination with a larger --exact-batch-bytes-max, then start the mirror again.",
@@ -221,9 +230,10 @@ impl From<ExactError> for Trouble {
             }
             ExactError::Diverged { .. } => Self::Halt(Halt::new(State::Diverged, said)),
             ExactError::SourceTopicIdMismatch { .. } => Self::Halt(Halt::new(State::SourceRecreated, said)),
-            ExactError::UnknownPartition { .. }
-            | ExactError::NotExact { .. }
-            | ExactError::PolicyViolation { .. } => Self::Halt(Halt::not_exact(said)),
+            ExactError::UnknownPartition { .. } | ExactError::NotExact { .. } => {
+                Self::Halt(Halt::not_exact(said))
+            }
+            ExactError::PolicyViolation { .. } => Self::Halt(Halt::policy(said)),
             ExactError::TooLarge { .. } => Self::Halt(Halt::too_large(said)),
             ExactError::InvalidRecord { .. }
             | ExactError::InvalidWrite { .. }
@@ -275,6 +285,10 @@ mod tests {
         for error in [ExactError::Realign { found }, ExactError::Fenced { message: message() }] {
             assert!(matches!(Trouble::from(error), Trouble::Realign(_)));
         }
+        let message = "may not be rewritten, produce.at.offset.rewrite=`refuse`".to_owned();
+        let rewriting = Trouble::from(ExactError::PolicyViolation { message });
+        let remedy = "begin again with --target-config produce.at.offset.rewrite=allow";
+        assert!(matches!(rewriting, Trouble::Halt(halt) if halt.remedy.contains(remedy)));
         let too_large = Trouble::from(ExactError::TooLarge { message: message() });
         assert!(matches!(too_large, Trouble::Halt(halt) if halt.remedy.contains("--exact-batch-bytes-max")));
     }

@@ -46,16 +46,14 @@ pub(super) fn answering(modules: Arc<Modules>, choosing: Choosing) -> Arc<Answer
     Arc::new(move |ask, module, progress| match ask {
         Ask::Status => done(modules.status()),
         Ask::History { name } => ended(modules.history(&name)),
-        Ask::Rollback { name } => {
-            ended(modules.roll_back(&name, &|module, exact| choosing.topics(module, exact)))
-        }
+        Ask::Rollback { name } => ended(modules.roll_back(&name, &choosing)),
         Ask::Swap { name, kafka, shadow, dry_run, .. } => {
             let shadow = shadow.map(|bound| match bound {
                 control::Bound::Ms(ms) => Bound::Time(Duration::from_millis(ms)),
                 control::Bound::Requests(requests) => Bound::Requests(requests),
             });
             let swap = Swap { name: &name, module: &module, kafka, shadow, dry_run };
-            ended(modules.swap(&swap, &|module, exact| choosing.topics(module, exact), progress))
+            ended(modules.swap(&swap, &choosing, progress))
         }
     })
 }

@@ -1,6 +1,6 @@
 //! `/healthz` and `/readyz` through a host's life.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -44,7 +44,7 @@ impl Judges for Waiting {
         self.0.knows(module)
     }
 
-    fn names(&self) -> BTreeSet<String> {
+    fn names(&self) -> BTreeMap<String, String> {
         self.0.names()
     }
 
