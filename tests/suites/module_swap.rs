@@ -19,6 +19,7 @@ use verbatim_tests::{soak, wait_for};
 use writers::Writers;
 
 mod differences;
+mod keys;
 mod modes;
 mod rollback;
 mod writers;

@@ -5,7 +5,7 @@
 //! - Properties are judged one by one and together; a refusal is 40, INVALID_CONFIG, and names key, value and expectation.
 //!   `produce.at.offset=true` makes an exact topic. A `produce.module` that the host does not hold is 40. On a normal
 //!   topic `compression.type` can only be `producer`.
-//! - A module's own key is taken if the host has that module, see [`crate::module_keys`].
+//! - A module's own key is taken if the host has that module and the module takes it, see [`crate::module_keys`].
 //! - `validate_only` answers as if, and changes nothing.
 //! - The answer (v5 on) carries all properties that the topic has, with their sources.
 //!

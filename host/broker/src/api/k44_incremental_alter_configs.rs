@@ -2,8 +2,8 @@
 //!
 //! - Topics only; operations set (0), delete (1), append (2) and subtract (3), the last two on lists. The changes of one
 //!   resource are judged together and become one durable change, or none. `validate_only` changes nothing.
-//! - A module's own key (see [`crate::module_keys`]) can be set and deleted, and is no list. One of a module that the host does
-//!   not have any more can be deleted. With the mirror's mark any change of one is 44.
+//! - A module's own key (see [`crate::module_keys`]) can be set, if the module takes it, and deleted, and is no list. One of a
+//!   module that the host does not have any more can be deleted. With the mirror's mark any change of one is 44.
 //! - `produce.at.offset` can only be removed: delete it, or set it to false; other changes may come along. That promotes the topic
 //!   (see [`crate::promotion`]) and needs no tag, so that an operator can do it in an emergency. Anything else is 40,
 //!   INVALID_CONFIG.

@@ -8,8 +8,8 @@ use verbatim_batch::{Batch, BatchBuilder, Codec, ControlType, NewRecord, Records
 use verbatim_broker::NativeJudges;
 use verbatim_compression::{deflate, inflate};
 use verbatim_contract::{
-    self as contract, Callbacks, Description, EpochEntry, Membership, Placement, Policy, Position,
-    ProducePath, Refusal, Replica, Request,
+    self as contract, Callbacks, Configuration, Description, EpochEntry, Membership, Placement, Policy,
+    Position, ProducePath, Refusal, Replica, Request,
 };
 use verbatim_log::{Config, DiskIo, Log, Together, folder};
 use verbatim_wire::tag::RequestTag;

@@ -58,3 +58,40 @@ fn asks(name: &str) -> Vec<Keys> {
     let twice = vec![key("x", "1"), key("x", "2")];
     each.chain([Vec::new(), many, most, commas, twice, vec![(String::new(), String::new())]]).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use verbatim_engine::Failure;
+
+    use super::*;
+
+    fn found(check: &Check) -> Vec<String> {
+        run(check, "m").into_iter().map(|wrong| format!("{}: {}", wrong.what, wrong.got)).collect()
+    }
+
+    #[test]
+    fn any_answer_will_do_that_has_words_and_stays_the_same() {
+        assert_eq!(found(&|_| Ok(())), [""; 0]);
+        assert_eq!(found(&|keys| Err(Misconfigured::Refused(format!("{} too many", keys.len())))), [""; 0]);
+    }
+
+    #[test]
+    fn a_failure_an_empty_text_and_a_change_of_mind_are_told() {
+        let failure = || Failure::Trap { text: "unreachable".to_owned() };
+        let traps = |keys: &[(String, String)]| match keys {
+            [] => Err(Misconfigured::Failed(failure())),
+            _ => Ok(()),
+        };
+        assert_eq!(found(&traps), ["answer: the module trapped: unreachable"]);
+        assert_eq!(found(&|_| Err(Misconfigured::Refused(String::new()))), ["the text: nothing"]);
+        // What it says depends on what it was asked before.
+        thread_local!(static ASKED: Cell<bool> = const { Cell::new(false) });
+        let wavers = |_: &[(String, String)]| match ASKED.replace(!ASKED.get()) {
+            false => Ok(()),
+            true => Err(Misconfigured::Refused("no".to_owned())),
+        };
+        assert_eq!(found(&wavers), ["asked again: no"]);
+    }
+}
