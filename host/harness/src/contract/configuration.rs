@@ -61,7 +61,7 @@ fn asks(name: &str) -> Vec<Keys> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use verbatim_engine::Failure;
 
@@ -79,16 +79,15 @@ mod tests {
 
     #[test]
     fn a_failure_an_empty_text_and_a_change_of_mind_are_told() {
-        let failure = || Failure::Trap { text: "unreachable".to_owned() };
         let traps = |keys: &[(String, String)]| match keys {
-            [] => Err(Misconfigured::Failed(failure())),
+            [] => Err(Misconfigured::Failed(Failure::Trap { text: "unreachable".to_owned() })),
             _ => Ok(()),
         };
         assert_eq!(found(&traps), ["answer: the module trapped: unreachable"]);
         assert_eq!(found(&|_| Err(Misconfigured::Refused(String::new()))), ["the text: nothing"]);
         // What it says depends on what it was asked before.
-        thread_local!(static ASKED: Cell<bool> = const { Cell::new(false) });
-        let wavers = |_: &[(String, String)]| match ASKED.replace(!ASKED.get()) {
+        let asked = AtomicBool::new(false);
+        let wavers = move |_: &[(String, String)]| match asked.fetch_not(Ordering::Relaxed) {
             false => Ok(()),
             true => Err(Misconfigured::Refused("no".to_owned())),
         };

@@ -285,8 +285,8 @@ mod tests {
         for error in [ExactError::Realign { found }, ExactError::Fenced { message: message() }] {
             assert!(matches!(Trouble::from(error), Trouble::Realign(_)));
         }
-        let message = "may not be rewritten, produce.at.offset.rewrite=`refuse`".to_owned();
-        let rewriting = Trouble::from(ExactError::PolicyViolation { message });
+        let may_not = "may not be rewritten, produce.at.offset.rewrite=`refuse`".to_owned();
+        let rewriting = Trouble::from(ExactError::PolicyViolation { message: may_not });
         let remedy = "begin again with --target-config produce.at.offset.rewrite=allow";
         assert!(matches!(rewriting, Trouble::Halt(halt) if halt.remedy.contains(remedy)));
         let too_large = Trouble::from(ExactError::TooLarge { message: message() });
