@@ -20,18 +20,21 @@ mod status;
 mod store;
 mod swap;
 mod topics;
+mod underway;
 
 pub use file::read;
 pub use status::{Served, Status, Why};
 pub use store::{Entry, HISTORY_MAX, Outcome, StoreError};
 pub use swap::{Swap, SwapError, Swapped};
 pub use topics::Topics;
+pub use underway::{Asker, Beside, SHADOW_REQUESTS_WAIT, SHADOW_TIME_MAX};
 pub use verbatim_engine::Bound;
 
 use metrics::Outcomes;
 use news::News;
 use store::Store;
 use swap::now_ms;
+use underway::UnderWay;
 
 /// The folder of compiled modules, beside the modules themselves.
 const COMPILED: &str = "compiled";
@@ -42,6 +45,8 @@ pub struct Modules {
     named: BTreeMap<String, Named>,
     store: Arc<Store>,
     news: News,
+    /// How long a number of live requests is waited for.
+    shadow_requests_wait: Duration,
 }
 
 /// The place of one name.
@@ -51,6 +56,7 @@ struct Named {
     own: Module,
     /// Held by whoever swaps.
     changing: Mutex<()>,
+    under_way: UnderWay,
     outcomes: Arc<Outcomes>,
 }
 
@@ -94,7 +100,8 @@ impl Modules {
         let engine = engine(data)?;
         let store = Arc::new(Store::open(data, Arc::new(DiskIo))?);
         let news = News::start(Arc::clone(&store));
-        let mut modules = Self { engine, named: BTreeMap::new(), store, news };
+        let shadow_requests_wait = SHADOW_REQUESTS_WAIT;
+        let mut modules = Self { engine, named: BTreeMap::new(), store, news, shadow_requests_wait };
         modules.add(DEFAULT_MODULE, verbatim_artifact::exact_mirroring()?)?;
         Ok(modules)
     }
@@ -119,7 +126,8 @@ impl Modules {
             ..SlotSettings::default()
         };
         let slot = Slot::with(name, serving, settings);
-        let named = Named { slot, own, changing: Mutex::new(()), outcomes };
+        let (changing, under_way) = (Mutex::new(()), UnderWay::default());
+        let named = Named { slot, own, changing, under_way, outcomes };
         let named = self.named.entry(name.to_owned()).insert_entry(named);
         Ok(named.into_mut().own.inspect())
     }

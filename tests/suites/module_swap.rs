@@ -18,6 +18,8 @@ use verbatim_tests::{soak, wait_for};
 
 use writers::Writers;
 
+mod abandoned;
+mod crowded;
 mod differences;
 mod keys;
 mod modes;

@@ -75,8 +75,13 @@ pub fn read_checked(
 /// Replaces any file as a whole; without `durable` a power loss may leave it empty.
 pub(crate) fn replace_file(io: &dyn Io, path: &Path, bytes: &[u8], durable: bool) -> Result<(), LogError> {
     let temporary = beside(path, ".tmp");
-    write_file(io, &temporary, bytes, durable)?;
-    io.rename(&temporary, path).map_err(LogError::io("rename", path))?;
+    let replaced = write_file(io, &temporary, bytes, durable)
+        .and_then(|()| io.rename(&temporary, path).map_err(LogError::io("rename", path)));
+    if replaced.is_err() {
+        // What is there of it would only take room, of which there may be none.
+        let _ = io.remove(&temporary);
+    }
+    replaced?;
     if durable { sync_parent(io, path) } else { Ok(()) }
 }
 

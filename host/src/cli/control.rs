@@ -2,13 +2,15 @@
 //! a token.
 //!
 //! The question is one line of JSON, a [`Question`]; for a swap the module's bytes follow. The answer is lines of JSON,
-//! [`Answer`]s: any number that tell of progress, then one that ends it.
+//! [`Answer`]s: any number that tell of progress, then one that ends it. Whoever asks for a swap keeps the connection open, both
+//! ways, until then: the swap is abandoned otherwise.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(super) mod client;
 pub(super) mod server;
+mod socket;
 
 /// The socket in the data folder.
 pub(super) const SOCKET: &str = "control.sock";

@@ -45,17 +45,26 @@ fn told(error: &anyhow::Error) -> String {
         .unwrap_or_default()
 }
 
-/// Lines up columns: the first row is the heading.
+/// Lines up columns: the first row is the heading. Cells have no line ends.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
+    lined_up(rows).join("\n")
+}
+
+/// The same, a line for each row.
+pub(super) fn lined_up(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let length = |cell: &String| cell.chars().count();
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(length).max();
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}", width = *width));
+        // A width for `format!` is bounded by std, and panics beyond that.
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width.saturating_sub(length(cell)))));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+    rows.iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -80,5 +89,7 @@ mod tests {
         let row = |cells: &[&str]| cells.iter().map(ToString::to_string).collect::<Vec<_>>();
         let rows = [row(&["NAME", "N"]), row(&["orders", "12"]), row(&["a"])];
         assert_eq!(table(&rows), "NAME    N\norders  12\na");
+        let wide = [row(&["a", "b"]), row(&[&"x".repeat(70_000), "c"])];
+        assert_eq!(table(&wide).lines().map(str::len).collect::<Vec<_>>(), [70_003, 70_003]);
     }
 }

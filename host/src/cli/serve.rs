@@ -195,6 +195,7 @@ async fn serve(
         Broker::start(config, Arc::<Modules>::clone(&modules)).await.context("the host does not start")?;
     broker.add_metrics(Arc::<Modules>::clone(&modules));
     let choosing = broker.choosing();
+    modules.remove_unneeded();
     modules.tell_unjudged(&choosing);
     let control = Control::start(&data, remote, control::answering(modules, choosing)).await?;
     let started = Started {

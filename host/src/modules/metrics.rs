@@ -58,7 +58,7 @@ const SWAPS: Family = Family {
     name: "verbatim_module_swaps_total",
     kind: Kind::Counter,
     labels: &["module", "outcome"],
-    help: "What became of swaps: swapped, refused, rolled-back, rolled-back-by-itself.",
+    help: "What became of swaps: swapped, refused, abandoned, rolled-back, rolled-back-by-itself.",
 };
 
 /// All families, for the table in docs/OPERATIONS.md.

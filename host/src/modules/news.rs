@@ -49,7 +49,9 @@ impl News {
                 if let Cause::Rollback(why @ TakenBack::Failing { witnesses }) = cause {
                     outcomes.count(Outcome::RolledBackByItself);
                     tracing::error!(module = slot, %why, "a module was taken back");
-                    let change = Change::To((to.digest() != own).then(|| to.digest().to_string()));
+                    let stored_as = |digest: Digest| (digest != own).then(|| digest.to_string());
+                    let (serves, before) = (stored_as(to.digest()), stored_as(from.digest()));
+                    let change = Change::To { serves, before };
                     // Without the thread it was logged that nothing is kept.
                     let _ = rollbacks.send((slot.clone(), change, by_itself(to, witnesses)));
                 }

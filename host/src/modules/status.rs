@@ -5,6 +5,7 @@ use std::time::UNIX_EPOCH;
 use serde::Serialize;
 use verbatim_engine::{Cause, Generation, Module, TakenBack};
 
+use super::underway::Beside;
 use super::{Modules, Named, Outcome};
 
 /// What serves under one name.
@@ -17,6 +18,8 @@ pub struct Status {
     pub serves: Served,
     /// What served before, as far as this process knows.
     pub previous: Option<Served>,
+    /// A module that judges live requests beside it, before it is swapped in.
+    pub candidate: Option<Beside>,
 }
 
 /// A module in service, now or before.
@@ -89,6 +92,7 @@ impl Modules {
             name: name.clone(),
             serves: Served::new(&named.slot.current()),
             previous: named.slot.previous().map(|previous| Served::new(&previous)),
+            candidate: named.under_way.beside(),
         };
         self.named.iter().map(of).collect()
     }

@@ -20,6 +20,8 @@ const FORMAT: u32 = 1;
 
 /// Entries that are kept of a module's history; the oldest give way.
 pub const HISTORY_MAX: usize = 100;
+/// The longest reason that is kept, in bytes: it may quote a module, which is of any length.
+const REASON_LEN_MAX: usize = 1 << 10;
 
 /// What became of a swap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +31,8 @@ pub enum Outcome {
     Swapped,
     /// It did not pass; nothing changed.
     Refused,
+    /// Nobody waited for the swap, a rollback came first, or too few live requests did; nothing changed.
+    Abandoned,
     /// An operator went back to the module before.
     RolledBack,
     /// The host went back by itself.
@@ -37,7 +41,8 @@ pub enum Outcome {
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Swapped, Self::Refused, Self::RolledBack, Self::RolledBackByItself];
+    pub const ALL: [Self; 5] =
+        [Self::Swapped, Self::Refused, Self::Abandoned, Self::RolledBack, Self::RolledBackByItself];
 
     /// Its name in histories and metrics.
     #[must_use]
@@ -45,9 +50,15 @@ impl Outcome {
         match self {
             Self::Swapped => "swapped",
             Self::Refused => "refused",
+            Self::Abandoned => "abandoned",
             Self::RolledBack => "rolled-back",
             Self::RolledBackByItself => "rolled-back-by-itself",
         }
+    }
+
+    /// Another module serves since then.
+    pub(super) const fn is_change(self) -> bool {
+        !matches!(self, Self::Refused | Self::Abandoned)
     }
 }
 
@@ -56,7 +67,7 @@ impl Outcome {
 pub struct Entry {
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
-    /// The generation in service from then on.
+    /// The generation in service from then on: if nothing changed, the one that went on.
     pub generation: u64,
     /// What became of it.
     pub outcome: Outcome,
@@ -64,7 +75,7 @@ pub struct Entry {
     pub sha256: String,
     /// What the module says it is, name and version; empty when it could not be asked.
     pub described: String,
-    /// Why it was refused or taken back; empty for a swap.
+    /// Why it was refused, abandoned or taken back, cut at 1 KiB; empty for a swap.
     pub reason: String,
     /// Of a module that was taken back by itself, each request on which it failed and the one before it does not.
     #[serde(default)]
@@ -85,7 +96,7 @@ struct Named {
 impl Named {
     /// The last entry that changed what serves.
     fn last_change(&self) -> Option<&Entry> {
-        self.history.iter().rev().find(|entry| entry.outcome != Outcome::Refused)
+        self.history.iter().rev().find(|entry| entry.outcome.is_change())
     }
 }
 
@@ -93,8 +104,13 @@ impl Named {
 pub(super) enum Change {
     /// None: the module stays.
     Stays,
-    /// This file; none for the one that the host is started with.
-    To(Option<String>),
+    /// To this file, from that one; none for the one that the host is started with.
+    To {
+        /// What serves from now on.
+        serves: Option<String>,
+        /// What served until now.
+        before: Option<String>,
+    },
 }
 
 type All = BTreeMap<String, Named>;
@@ -112,8 +128,22 @@ pub enum StoreError {
     /// The disk failed, or a file of it is damaged.
     #[error(transparent)]
     Disk(#[from] LogError),
-    /// The chosen file is damaged in a way that its checksum does not show.
-    #[error("the list of chosen modules does not make sense: {text}, file=`{}`", .file.display())]
+    /// The list of chosen modules cannot be read.
+    #[error(
+        "the list of chosen modules cannot be read; without it the host starts with the modules that it is told and remembers no swap: move away file=`{}`: {source}",
+        .file.display()
+    )]
+    Chosen {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: LogError,
+    },
+    /// The same, in a way that its checksum does not show.
+    #[error(
+        "the list of chosen modules does not make sense; without it the host starts with the modules that it is told and remembers no swap: move away file=`{}`: {text}",
+        .file.display()
+    )]
     Content {
         /// The file.
         file: PathBuf,
@@ -137,7 +167,8 @@ impl Store {
     pub(super) fn open(data: &Path, io: Arc<dyn Io>) -> Result<Self, StoreError> {
         let folder = data.join(FOLDER);
         let file = folder.join(FILE);
-        let all = match folder::read_checked(&*io, &file, KIND, FORMAT)? {
+        let read = folder::read_checked(&*io, &file, KIND, FORMAT);
+        let all = match read.map_err(|source| StoreError::Chosen { file: file.clone(), source })? {
             Some((_, content)) => serde_json::from_slice(&content)
                 .map_err(|error| StoreError::Content { file, text: error.to_string() })?,
             None => All::new(),
@@ -179,7 +210,7 @@ impl Store {
     pub(super) fn was_taken_back(&self, name: &str, sha256: &str) -> bool {
         let all = self.lock();
         let history = all.get(name).map(|named| named.history.as_slice()).unwrap_or_default();
-        let changes: Vec<&Entry> = history.iter().filter(|entry| entry.outcome != Outcome::Refused).collect();
+        let changes: Vec<&Entry> = history.iter().filter(|entry| entry.outcome.is_change()).collect();
         let mut pairs = changes.iter().zip(changes.iter().skip(1));
         pairs.any(|(gone, next)| next.outcome != Outcome::Swapped && gone.sha256 == sha256)
     }
@@ -195,13 +226,6 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Keeps a module's file under its digest. Nothing names it yet.
-    pub(super) fn keep(&self, bytes: &[u8]) -> Result<(), StoreError> {
-        self.io.create_folder(&self.folder).map_err(|source| self.failed("create the folder", source))?;
-        let file = self.module_file(&Digest::of(bytes).to_string());
-        Ok(folder::replace(&*self.io, &file, bytes)?)
-    }
-
     /// Notes that a module was taken back by itself. What somebody swapped in meanwhile goes on.
     pub(super) fn note_taken_back(&self, name: &str, change: Change, entry: Entry) -> Result<(), StoreError> {
         let is_late = self
@@ -214,18 +238,36 @@ impl Store {
 
     /// Notes what became of a swap, and what serves from now on.
     pub(super) fn note(&self, name: &str, change: Change, entry: Entry) -> Result<(), StoreError> {
+        self.change(&mut self.lock(), name, change, entry)
+    }
+
+    /// The same, and keeps the module's file before, if it is to be named. Nobody removes it in between.
+    pub(super) fn note_with(
+        &self,
+        name: &str,
+        module: &[u8],
+        change: Change,
+        entry: Entry,
+    ) -> Result<(), StoreError> {
         let mut all = self.lock();
+        if let Change::To { serves: Some(sha256), .. } = &change {
+            self.io.create_folder(&self.folder).map_err(|source| self.failed("create the folder", source))?;
+            folder::replace(&*self.io, &self.module_file(sha256), module)?;
+        }
+        self.change(&mut all, name, change, entry)
+    }
+
+    fn change(&self, all: &mut All, name: &str, change: Change, entry: Entry) -> Result<(), StoreError> {
         let mut draft = all.clone();
         let named = draft.entry(name.to_owned()).or_default();
-        if let Change::To(chosen) = change {
-            named.previous = std::mem::replace(&mut named.chosen, chosen);
+        if let Change::To { serves, before } = change {
+            (named.chosen, named.previous) = (serves, before);
         }
         named.history.push(entry);
         let surplus = named.history.len().saturating_sub(HISTORY_MAX);
         named.history.drain(..surplus);
         self.write(&draft)?;
         *all = draft;
-        self.remove_unnamed(&all);
         Ok(())
     }
 
@@ -237,15 +279,20 @@ impl Store {
         Ok(folder::atomic_replace(&*self.io, &file, KIND, FORMAT, &content)?)
     }
 
-    /// Removes files that nothing names. One that cannot be removed costs room, and is tried again with the next change.
-    fn remove_unnamed(&self, all: &All) {
-        let named = all.values().flat_map(|named| [&named.chosen, &named.previous]).flatten();
-        let named: BTreeSet<&str> = named.map(String::as_str).collect();
+    /// Removes modules' files that nothing names and nobody holds, and what a write left that did not end. One that cannot be
+    /// removed costs room, and is tried again with the next change.
+    pub(super) fn remove_unneeded(&self, held: &BTreeSet<String>) {
+        // Held, so that nobody writes meanwhile.
+        let all = self.lock();
+        let named: Vec<&String> =
+            all.values().flat_map(|named| [&named.chosen, &named.previous]).flatten().collect();
+        let is_needed = |sha256: &str| held.contains(sha256) || named.iter().any(|named| *named == sha256);
         for found in self.io.list(&self.folder).unwrap_or_default() {
-            let Some(sha256) = found.strip_suffix(".wasm") else { continue };
-            if !named.contains(sha256)
-                && let Err(error) = self.io.remove(&self.folder.join(&found))
-            {
+            let goes = match found.strip_suffix(".wasm") {
+                Some(sha256) => !is_needed(sha256),
+                None => found.ends_with(".tmp"),
+            };
+            if goes && let Err(error) = self.io.remove(&self.folder.join(&found)) {
                 tracing::warn!(%error, file = found, "a module's file that is not needed any more cannot be removed");
             }
         }
@@ -264,144 +311,16 @@ impl Store {
     }
 }
 
+/// A reason, cut where it is too long to be kept.
+pub(super) fn cut(mut reason: String) -> String {
+    const CUT: &str = "…";
+    if reason.len() > REASON_LEN_MAX {
+        reason.truncate(reason.floor_char_boundary(REASON_LEN_MAX - CUT.len()));
+        reason.push_str(CUT);
+    }
+    reason
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-mod tests {
-    use verbatim_test_disk::{Fault, Loss, SimDisk};
-
-    use super::*;
-
-    const DATA: &str = "/data";
-
-    fn open(disk: &SimDisk) -> Store {
-        Store::open(Path::new(DATA), disk.process()).unwrap()
-    }
-
-    fn entry(outcome: Outcome, sha256: &str) -> Entry {
-        let (described, reason) = ("strict 1.0.0".to_owned(), String::new());
-        let (sha256, evidence) = (sha256.to_owned(), Vec::new());
-        Entry { at_ms: 7, generation: 3, outcome, sha256, described, reason, evidence }
-    }
-
-    fn swap(store: &Store, bytes: &[u8]) -> Result<String, StoreError> {
-        let sha256 = Digest::of(bytes).to_string();
-        store.keep(bytes)?;
-        store.note("strict", Change::To(Some(sha256.clone())), entry(Outcome::Swapped, &sha256))?;
-        Ok(sha256)
-    }
-
-    #[test]
-    fn what_was_chosen_is_there_after_a_restart_and_what_nothing_names_is_gone() {
-        let disk = SimDisk::new(1);
-        let store = open(&disk);
-        let digests = [b"one", b"two", b"six"].map(|bytes| swap(&store, bytes).unwrap());
-        store.note("strict", Change::Stays, entry(Outcome::Refused, "bad")).unwrap();
-        disk.power_loss(Loss::Everything);
-
-        let store = open(&disk);
-        let [one, two, six] = digests;
-        assert_eq!(
-            (store.chosen("strict"), store.previous("strict")),
-            (Some(six.clone()), Some(two.clone()))
-        );
-        assert_eq!(
-            (store.bytes(&six).unwrap(), store.bytes(&two).unwrap()),
-            (b"six".to_vec(), b"two".to_vec())
-        );
-        assert!(matches!(store.bytes(&one), Err(StoreError::Module { what: "not there", .. })));
-        assert_eq!((store.history("strict").len(), store.generation("strict")), (4, 3));
-        assert_eq!((store.chosen("other"), store.history("other")), (None, vec![]));
-
-        store.note("strict", Change::To(None), entry(Outcome::RolledBack, &one)).unwrap();
-        assert_eq!((store.chosen("strict"), store.previous("strict")), (None, Some(six)));
-    }
-
-    #[test]
-    fn whatever_fails_the_host_starts_with_the_old_module_or_the_new_one() {
-        for loses_power in [false, true] {
-            for operation in 0.. {
-                let disk = SimDisk::new(operation);
-                let old = swap(&open(&disk), b"old").unwrap();
-                if loses_power {
-                    disk.set_power_loss(operation, Loss::Random);
-                } else {
-                    disk.set_fault(operation, Fault::Fail);
-                }
-                let swapped = swap(&open(&disk), b"new");
-                disk.clear_faults();
-                let store = open(&disk);
-                let chosen = store.chosen("strict").unwrap();
-                store.bytes(&chosen).unwrap();
-                match swapped {
-                    Ok(new) => assert_eq!(chosen, new),
-                    Err(_) => assert!(chosen == old || chosen == Digest::of(b"new").to_string()),
-                }
-                if disk.operations() < operation {
-                    break;
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn the_last_swap_is_told_until_it_is_taken_back() {
-        let store = open(&SimDisk::new(1));
-        assert_eq!(store.last_swap("strict", "any"), None);
-        let [one, two] = [b"one", b"two"].map(|bytes| swap(&store, bytes).unwrap());
-        store.note("strict", Change::Stays, entry(Outcome::Refused, "bad")).unwrap();
-        assert_eq!(store.last_swap("strict", &two), Some((7, Some(one.clone()))));
-        assert_eq!(store.last_swap("strict", &one), None, "another one serves");
-        assert!(!store.was_taken_back("strict", &two));
-        let back = entry(Outcome::RolledBackByItself, &one);
-        store.note("strict", Change::To(Some(one.clone())), back).unwrap();
-        assert_eq!(store.last_swap("strict", &one), None);
-        assert!(store.was_taken_back("strict", &two) && !store.was_taken_back("strict", &one));
-    }
-
-    /// The note that a module was taken back comes from another thread, and may be late.
-    #[test]
-    fn what_was_swapped_in_meanwhile_goes_on() {
-        let store = open(&SimDisk::new(1));
-        let [one, two] = [b"one", b"two"].map(|bytes| swap(&store, bytes).unwrap());
-        let back = |generation| Entry { generation, ..entry(Outcome::RolledBackByItself, &one) };
-        // The swap to `two` has the number 3, too.
-        store.note_taken_back("strict", Change::To(Some(one.clone())), back(3)).unwrap();
-        assert_eq!(store.chosen("strict"), Some(two));
-        store.note_taken_back("strict", Change::To(Some(one.clone())), back(4)).unwrap();
-        assert_eq!((store.chosen("strict"), store.history("strict").len()), (Some(one), 4));
-    }
-
-    #[test]
-    fn a_history_without_evidence_is_read() {
-        let disk = SimDisk::new(1);
-        let old = r#"{"strict":{"chosen":null,"previous":null,"history":[{"at_ms":1,"generation":2,
-            "outcome":"rolled-back-by-itself","sha256":"a","described":"strict 1","reason":"it failed"}]}}"#;
-        let store = open(&disk);
-        store.note("strict", Change::Stays, entry(Outcome::Refused, "bad")).unwrap();
-        let file = Path::new(DATA).join(FOLDER).join(FILE);
-        folder::atomic_replace(&*disk.process(), &file, KIND, FORMAT, old.as_bytes()).unwrap();
-        let history = open(&disk).history("strict");
-        assert_eq!(history.first().map(|entry| entry.evidence.len()), Some(0));
-    }
-
-    #[test]
-    fn the_history_is_bounded() {
-        let store = open(&SimDisk::new(1));
-        for _ in 0..HISTORY_MAX + 5 {
-            store.note("strict", Change::Stays, entry(Outcome::Refused, "bad")).unwrap();
-        }
-        assert_eq!(store.history("strict").len(), HISTORY_MAX);
-    }
-
-    #[test]
-    fn damage_is_named() {
-        let disk = SimDisk::new(1);
-        let sha256 = swap(&open(&disk), b"one").unwrap();
-        let folder = Path::new(DATA).join(FOLDER);
-        disk.set_bytes(&folder.join(format!("{sha256}.wasm")), b"oxe".to_vec());
-        let error = open(&disk).bytes(&sha256).unwrap_err().to_string();
-        assert!(error.contains("another one") && error.contains(&sha256), "{error}");
-        disk.set_bytes(&folder.join(FILE), b"{}".to_vec());
-        assert!(matches!(Store::open(Path::new(DATA), disk.process()), Err(StoreError::Disk(_))));
-    }
-}
+mod tests;

@@ -2,28 +2,37 @@
 //!
 //! All of it happens on the thread of whoever asks; those that judge go on meanwhile. Until the last step nothing changed.
 
+use std::cell::OnceCell;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 use verbatim_engine::{
-    Bound, Cause, Digest, Generation, LoadError, Misconfigured, Module, NoRollback, ShadowError,
-    ShadowReport, TakenBack,
+    Bound, Cause, Digest, Generation, Module, NoRollback, ShadowEnd, ShadowReport, TakenBack,
 };
 use verbatim_harness::{Report, Shipped, Subject};
 
 use super::status::{Served, described};
-use super::store::{Change, Entry, Outcome};
+use super::store::{Change, Entry, Outcome, cut};
 use super::topics::{self, Topics};
-use super::{Modules, Named, StoreError};
+use super::underway::{Asker, Running, SHADOW_TIME_MAX};
+use super::{Modules, Named};
 
-/// Live requests that wait for a candidate at a time; what comes while so many wait is not judged by it, and counted.
-const SHADOW_QUEUE: usize = 1024;
+mod error;
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests;
+
+pub use error::SwapError;
+
 /// Topics that are named when a module does not judge them.
 const TOPICS_SHOWN: usize = 3;
 /// Failed tests that are named when a module is refused.
 const FAILED_SHOWN: usize = 5;
+/// Differences that are told where fewer live requests came than were asked for.
+const DIFFERENCES_SHOWN: usize = 5;
 /// The reason of a rollback that somebody asked for.
 const ASKED: &str = "an operator asked for it";
 
@@ -57,158 +66,66 @@ pub struct Swapped {
     pub text: String,
 }
 
-/// Why nothing changed.
-#[derive(Debug, thiserror::Error)]
-pub enum SwapError {
-    /// There is no such name.
-    #[error("there is no module of this name, name=`{name}`, expected one of {known}")]
-    UnknownName {
-        /// What was asked for.
-        name: String,
-        /// Those that there are.
-        known: String,
-    },
-    /// Somebody else is at it.
-    #[error("a swap of this module is under way, name=`{name}`")]
-    Busy {
-        /// The name.
-        name: String,
-    },
-    /// It is what serves.
-    #[error("this very module serves already, name=`{name}`, sha256=`{sha256}`")]
-    Same {
-        /// The name.
-        name: String,
-        /// Its digest.
-        sha256: String,
-    },
-    /// It is not a module that this host can use.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// It does not pass a suite.
-    #[error("the module does not pass the suite {suite}: {failed}")]
-    Suite {
-        /// The suite.
-        suite: &'static str,
-        /// The first tests that failed, with what differed.
-        failed: String,
-    },
-    /// It does not judge topics that choose it.
-    #[error(
-        "the module {described} does not judge {mode} topics, and these choose it by produce.module=`{name}`: {topics}"
-    )]
-    Mode {
-        /// The name.
-        name: String,
-        /// The module, as it says.
-        described: String,
-        /// `exact` or `normal`.
-        mode: &'static str,
-        /// A few of them.
-        topics: String,
-    },
-    /// It does not take the keys of a topic that chooses it.
-    #[error(
-        "the module {described} does not take the keys of a topic that chooses it by produce.module=`{name}`, topic=`{topic}`: {source}"
-    )]
-    Keys {
-        /// The name.
-        name: String,
-        /// The module, as it says.
-        described: String,
-        /// The topic, the first one.
-        topic: String,
-        /// What the module says is wrong with them.
-        source: Misconfigured,
-    },
-    /// It could not be tried on live requests.
-    #[error(transparent)]
-    Shadow(#[from] ShadowError),
-    /// Another module came into service during the shadow period.
-    #[error("another module came into service meanwhile, name=`{name}`")]
-    Overtaken {
-        /// The name.
-        name: String,
-    },
-    /// There is nothing to go back to.
-    #[error("nothing to go back to, name=`{name}`: {why}")]
-    NoRollback {
-        /// The name.
-        name: String,
-        /// Why.
-        why: NoRollback,
-    },
-    /// It cannot be kept, or what was kept cannot be had.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl SwapError {
-    /// The call is wrong, rather than the module.
-    #[must_use]
-    pub fn is_wrong_call(&self) -> bool {
-        matches!(self, Self::UnknownName { .. } | Self::Same { .. })
-    }
-}
-
 impl Modules {
     /// Checks a module and takes it into service: every request that comes once this returned is judged by it. `topics` knows
-    /// who chooses it, `progress` is told each step. Blocks the thread, for as long as a shadow period lasts.
+    /// who chooses it. Blocks the thread, for as long as a shadow period lasts.
     ///
     /// # Errors
-    /// Nothing changed, for this reason; it is in the history too, where it is the module's fault.
+    /// Nothing changed, for this reason; it is in the history too, where it tells something of the module, or the swap was
+    /// abandoned because `asker` is gone or a rollback came first.
     pub fn swap(
         &self,
         swap: &Swap<'_>,
         topics: &dyn Topics,
-        progress: &dyn Fn(String),
+        asker: &dyn Asker,
     ) -> Result<Swapped, SwapError> {
         let (named, _changing) = self.changing(swap.name)?;
-        let checked = self.check(named, swap, topics, progress);
-        let (module, shadow) = match checked {
-            Ok(checked) => checked,
-            Err(error) => {
-                self.note_refusal(named, swap, &error);
-                return Err(error);
-            }
-        };
-        let before = named.slot.current();
-        if swap.dry_run {
-            let text = format!("{} {} would serve: nothing was changed", swap.name, described(&module));
-            return Ok(Swapped { shadow, ..Swapped::new(swap.name, &before, None, text) });
+        let running = named.under_way.begin();
+        let module = OnceCell::new();
+        let step = Step { named, swap, topics, asker, running: &running };
+        let swapped = self.check(&step, &module).and_then(|(module, shadow)| {
+            let swapped = self.switch(&step, module)?;
+            Ok(Swapped { shadow, ..swapped })
+        });
+        drop(running);
+        if let Err(error) = &swapped {
+            self.note_failure(named, swap, module.get(), error);
         }
-        let entry = Entry {
-            generation: before.number().saturating_add(1),
-            ..entry(Outcome::Swapped, &module, String::new())
-        };
-        let change = self.choice(named, module.digest());
-        if let Change::To(Some(_)) = change {
-            self.store.keep(swap.module)?;
-        }
-        self.store.note(swap.name, change, entry)?;
-        let now = named.slot.switch(module, Cause::Swap);
-        named.outcomes.count(Outcome::Swapped);
-        let text = format!("{} {} serves as generation {}", swap.name, described(now.module()), now.number());
-        Ok(Swapped { shadow, ..Swapped::new(swap.name, &now, Some(&before), text) })
+        self.remove_unneeded();
+        swapped
     }
 
-    /// Takes the module that served before back into service, also if that was before the last start.
+    /// Takes the module that served before back into service, also if that was before the last start. A swap under way ends.
     ///
     /// # Errors
     /// There is none, or it was taken back itself; it cannot be had any more; or it does not judge topics that choose it.
-    /// Nothing changed.
-    pub fn roll_back(&self, name: &str, topics: &dyn Topics) -> Result<Swapped, SwapError> {
-        let (named, _changing) = self.changing(name)?;
+    /// What serves did not change.
+    pub fn roll_back(
+        &self,
+        name: &str,
+        topics: &dyn Topics,
+        asker: &dyn Asker,
+    ) -> Result<Swapped, SwapError> {
+        let named = self.named(name)?;
+        if named.under_way.overtake() {
+            asker.tell("the swap that is under way ends, and changes nothing".to_owned());
+        }
+        let _changing = named.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = named.slot.current();
         let module = self.before(named, name)?;
         judges_its_topics(name, &module, topics)?;
+        if let Some(sha256) = stored_as(named, module.digest()) {
+            // Without its file it would serve until the next start only.
+            self.store.bytes(&sha256)?;
+        }
         let entry = Entry {
             generation: before.number().saturating_add(1),
             ..entry(Outcome::RolledBack, &module, ASKED.to_owned())
         };
-        self.store.note(name, self.choice(named, module.digest()), entry)?;
+        self.store.note(name, change(named, module.digest(), before.digest()), entry)?;
         let now = named.slot.switch(module, Cause::Rollback(TakenBack::Asked { reason: ASKED.to_owned() }));
         named.outcomes.count(Outcome::RolledBack);
+        self.remove_unneeded();
         let text = format!("{name} {} serves again, as generation {}", described(now.module()), now.number());
         Ok(Swapped::new(name, &now, Some(&before), text))
     }
@@ -232,43 +149,83 @@ impl Modules {
         Ok(self.store.history(name))
     }
 
-    /// Every step before the swap.
+    /// Every step before the swap. `loaded` is what the file turned out to be, whatever is found later.
     fn check(
         &self,
-        named: &Named,
-        swap: &Swap<'_>,
-        topics: &dyn Topics,
-        progress: &dyn Fn(String),
+        step: &Step<'_>,
+        loaded: &OnceCell<Module>,
     ) -> Result<(Module, Option<Value>), SwapError> {
+        let Step { named, swap, topics, asker, .. } = *step;
+        if let Some(Bound::Time(asked)) = swap.shadow.filter(|bound| is_too_long(*bound)) {
+            return Err(SwapError::ShadowTime { asked });
+        }
         let current = named.slot.current();
         if Digest::of(swap.module) == current.digest() {
             let (name, sha256) = (swap.name.to_owned(), current.digest().to_string());
             return Err(SwapError::Same { name, sha256 });
         }
         let module = Module::load(&self.engine, swap.module)?;
-        progress(format!(
-            "{} is a module of contract {}",
-            described(&module),
-            module.inspect().contract_version
-        ));
+        let module = loaded.get_or_init(|| module).clone();
+        let version = &module.inspect().contract_version;
+        asker.tell(format!("{} is a module of contract {version}", described(&module)));
         judges_its_topics(swap.name, &module, topics)?;
         for suite in [Some(Shipped::Contract), swap.kafka.then_some(Shipped::Kafka)].into_iter().flatten() {
+            step.goes_on()?;
             let report = suite.run(&Subject::module(&module));
             if !report.is_success() {
                 return Err(SwapError::Suite { suite: suite.name(), failed: failed(&report) });
             }
-            progress(format!("suite {}: {} passed", suite.name(), report.passed()));
+            asker.tell(format!("suite {}: {} passed", suite.name(), report.passed()));
         }
         let Some(bound) = swap.shadow else { return Ok((module, None)) };
-        progress("judges live requests beside the module that serves".to_owned());
-        let report = named.slot.begin_shadow(module.clone(), bound, SHADOW_QUEUE)?.wait();
+        asker.tell("judges live requests beside the module that serves".to_owned());
+        let wait = self.shadow_requests_wait;
+        let report = step.running.judge_beside(&named.slot, &module, bound, wait, || step.goes_on())?;
         if named.slot.current().number() != current.number() {
             return Err(SwapError::Overtaken { name: swap.name.to_owned() });
         }
         // There may be topics now that there were not before.
         judges_its_topics(swap.name, &module, topics)?;
-        progress(counted(&report));
+        if let (Bound::Requests(expected), Some(ShadowEnd::Stopped)) = (bound, report.end) {
+            for difference in report.differences.iter().take(DIFFERENCES_SHOWN) {
+                asker.tell(difference.to_string());
+            }
+            return Err(SwapError::TooFew { expected, waited: wait, counted: counted(&report) });
+        }
+        asker.tell(counted(&report));
         Ok((module, Some(shadow(&report))))
+    }
+
+    /// The swap itself, of a module that was checked.
+    fn switch(&self, step: &Step<'_>, module: Module) -> Result<Swapped, SwapError> {
+        let Step { named, swap, .. } = *step;
+        let before = named.slot.current();
+        step.goes_on()?;
+        if swap.dry_run {
+            let text = format!("{} {} would serve: nothing was changed", swap.name, described(&module));
+            return Ok(Swapped::new(swap.name, &before, None, text));
+        }
+        if !step.running.decide() {
+            return Err(SwapError::Overtaken { name: swap.name.to_owned() });
+        }
+        let entry = Entry {
+            generation: before.number().saturating_add(1),
+            ..entry(Outcome::Swapped, &module, String::new())
+        };
+        let change = change(named, module.digest(), before.digest());
+        self.store.note_with(swap.name, swap.module, change, entry)?;
+        let now = named.slot.switch(module, Cause::Swap);
+        named.outcomes.count(Outcome::Swapped);
+        let text = format!("{} {} serves as generation {}", swap.name, described(now.module()), now.number());
+        Ok(Swapped::new(swap.name, &now, Some(&before), text))
+    }
+
+    /// Removes files in the data folder that no module needs any more. For the process that holds the folder.
+    pub fn remove_unneeded(&self) {
+        let generations =
+            self.named.values().flat_map(|named| [Some(named.slot.current()), named.slot.previous()]);
+        let held = generations.flatten().map(|generation| generation.digest().to_string()).collect();
+        self.store.remove_unneeded(&held);
     }
 
     /// The module that served before: in this process, or before it started.
@@ -281,7 +238,7 @@ impl Modules {
             };
         }
         let history = self.store.history(name);
-        let changed = history.iter().rev().find(|entry| entry.outcome != Outcome::Refused);
+        let changed = history.iter().rev().find(|entry| entry.outcome.is_change());
         match changed.map(|entry| (entry.outcome, entry.generation)) {
             None => Err(no(NoRollback::NoPrevious)),
             Some((Outcome::Swapped, _)) => match self.store.previous(name) {
@@ -311,33 +268,58 @@ impl Modules {
         }
     }
 
-    /// How the file of this digest is named in the store: not at all if it is what the host is started with.
-    fn choice(&self, named: &Named, digest: Digest) -> Change {
-        Change::To((digest != named.own.digest()).then(|| digest.to_string()))
-    }
-
-    fn note_refusal(&self, named: &Named, swap: &Swap<'_>, error: &SwapError) {
-        if !matches!(
-            error,
-            SwapError::Load(_) | SwapError::Suite { .. } | SwapError::Mode { .. } | SwapError::Keys { .. }
-        ) {
-            return;
-        }
-        named.outcomes.count(Outcome::Refused);
-        tracing::warn!(module = swap.name, %error, "a module is refused");
+    fn note_failure(&self, named: &Named, swap: &Swap<'_>, module: Option<&Module>, error: &SwapError) {
+        let Some(outcome) = error.outcome() else { return };
+        named.outcomes.count(outcome);
+        let reason = cut(error.to_string());
+        tracing::warn!(module = swap.name, outcome = outcome.name(), reason, "a module is not swapped in");
         let entry = Entry {
             at_ms: now_ms(),
             generation: named.slot.current().number(),
-            outcome: Outcome::Refused,
+            outcome,
             sha256: Digest::of(swap.module).to_string(),
-            described: String::new(),
-            reason: error.to_string(),
+            described: module.map(described).unwrap_or_default(),
+            reason,
             evidence: Vec::new(),
         };
         if let Err(error) = self.store.note(swap.name, Change::Stays, entry) {
-            tracing::warn!(module = swap.name, %error, "a refusal cannot be kept in the history");
+            tracing::warn!(module = swap.name, %error, "this cannot be kept in the history");
         }
     }
+}
+
+/// What each step of a swap is told.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    named: &'a Named,
+    swap: &'a Swap<'a>,
+    topics: &'a dyn Topics,
+    asker: &'a dyn Asker,
+    running: &'a Running<'a>,
+}
+
+impl Step<'_> {
+    /// Somebody still waits for it, and no rollback came.
+    fn goes_on(&self) -> Result<(), SwapError> {
+        let name = || self.swap.name.to_owned();
+        if self.running.is_overtaken() {
+            return Err(SwapError::Overtaken { name: name() });
+        }
+        if self.asker.is_gone() { Err(SwapError::Gone { name: name() }) } else { Ok(()) }
+    }
+}
+
+fn is_too_long(bound: Bound) -> bool {
+    matches!(bound, Bound::Time(asked) if asked > SHADOW_TIME_MAX)
+}
+
+/// How the file of this digest is named in the store: not at all if it is what the host is started with.
+fn stored_as(named: &Named, digest: Digest) -> Option<String> {
+    (digest != named.own.digest()).then(|| digest.to_string())
+}
+
+fn change(named: &Named, serves: Digest, before: Digest) -> Change {
+    Change::To { serves: stored_as(named, serves), before: stored_as(named, before) }
 }
 
 impl Swapped {

@@ -198,7 +198,7 @@ fn looks_like_a_component(bytes: &[u8]) -> Result<(), LoadError> {
     let found = match bytes {
         [0, b'a', b's', b'm', _, _, 1, 0, ..] => return Ok(()),
         [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => {
-            "a core WebAssembly module, which `wasm-tools component new` wraps as one"
+            "a core WebAssembly module, which `verbatim module wrap` wraps as one"
         }
         [0, b'a', b's', b'm', ..] => "WebAssembly of another version",
         [] => "an empty file",

@@ -143,6 +143,14 @@ impl Shadow {
         self.report()
     }
 
+    /// Waits for the end, but no longer than this; whether it ended. Blocks the thread.
+    #[must_use]
+    pub fn wait_for(&self, patience: Duration) -> bool {
+        let going_on = |report: &mut ShadowReport| report.end.is_none();
+        let waited = self.run.ended.wait_timeout_while(self.run.report(), patience, going_on);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
     /// Ends it soon, without waiting for that.
     pub fn stop(&self) {
         self.run.stop.store(true, Ordering::Relaxed);

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
@@ -11,7 +10,7 @@ use serde_json::Value;
 
 use super::super::Usage;
 use super::super::file;
-use super::{ANSWER_LEN_MAX, Answer, Ask, Question, SOCKET};
+use super::{ANSWER_LEN_MAX, Answer, Ask, Question, SOCKET, socket};
 
 /// Which host is asked.
 #[derive(Debug, Args)]
@@ -81,10 +80,8 @@ impl Place {
         let data = self.data.or_else(|| file.data.clone());
         let data =
             data.ok_or_else(|| Usage("--data is missing: the folder of the host's data".to_owned()))?;
-        let socket = data.join(SOCKET);
-        let shown = socket.display().to_string();
-        let stream = UnixStream::connect(&socket)
-            .with_context(|| format!("no host serves there, socket=`{shown}`"))?;
+        let stream = socket::connect(&data)
+            .with_context(|| format!("no host serves there, socket=`{}`", data.join(SOCKET).display()))?;
         Ok((Box::new(stream), None))
     }
 }

@@ -14,7 +14,7 @@ use super::super::output::{Output, table};
 /// Measure what judging costs with a module's file
 #[derive(Debug, Args)]
 pub(in super::super) struct Bench {
-    /// The module, a WebAssembly component
+    /// The module, a WebAssembly component; bundled:exact-mirroring and bundled:redact are those that come along
     file: PathBuf,
     /// How many rounds are measured, after one to warm up
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = value_parser!(u32).range(1..=1000))]

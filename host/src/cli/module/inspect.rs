@@ -12,7 +12,7 @@ use super::super::output::Output;
 /// Check a module's file and show what it is; exit code 1 if it cannot be used
 #[derive(Debug, Args)]
 pub(in super::super) struct Inspect {
-    /// The module, a WebAssembly component
+    /// The module, a WebAssembly component; bundled:exact-mirroring and bundled:redact are those that come along
     file: PathBuf,
 }
 

@@ -6,11 +6,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde_json::Value;
+use verbatim::modules::SHADOW_TIME_MAX;
 
 use super::super::control::client::Place;
 use super::super::control::{Ask, Bound};
 use super::super::file;
-use super::super::output::{Output, table};
+use super::super::output::{Output, lined_up};
 use super::super::values;
 
 /// Put another module in the place of a named one, without a gap
@@ -18,12 +19,13 @@ use super::super::values;
 pub(in super::super) struct Swap {
     /// The name that topics choose it by (`produce.module`)
     name: String,
-    /// The module, a WebAssembly component
+    /// The module, a WebAssembly component; bundled:exact-mirroring and bundled:redact are those that come along
     file: PathBuf,
     /// Run a rule suite on it, beside the contract suite which it must always pass
     #[arg(long, value_name = "kafka")]
     suite: Option<String>,
-    /// Judge live requests with it first, and report every difference of verdict: a time (30s, 5m) or a number of requests
+    /// Judge live requests with it first, and report every difference of verdict: a time (30s, 5m; at most 60m), or a
+    /// number of requests, which is waited for 10 minutes. Who stops this command before abandons the swap
     #[arg(long, value_name = "TIME|N")]
     shadow: Option<String>,
     /// Do all of it but the swap
@@ -111,12 +113,13 @@ fn bound(text: &str) -> anyhow::Result<Bound> {
             "module swap",
             "shadow",
             text,
-            "a time (500ms, 30s, 5m) or a number of requests, 1 or more",
+            "a time (500ms, 30s, 5m) of at most 60m, or a number of requests, 1 or more",
         )
     };
     let digits = text.trim_end_matches(|char: char| !char.is_ascii_digit());
     let number: u64 = digits.parse().ok().filter(|number| *number > 0).ok_or_else(wrong)?;
-    let ms = |factor| number.checked_mul(factor).map(Bound::Ms);
+    let most = u64::try_from(SHADOW_TIME_MAX.as_millis()).unwrap_or(u64::MAX);
+    let ms = |factor| number.checked_mul(factor).filter(|ms| *ms <= most).map(Bound::Ms);
     let bound = match text.get(digits.len()..) {
         Some("") => Some(Bound::Requests(number)),
         Some("ms") => ms(1),
@@ -136,6 +139,9 @@ fn swapped(done: &Value) -> String {
     }
     text
 }
+
+/// Longer cells of a table are cut; programs get them whole.
+const CELL_CHARS_MAX: usize = 120;
 
 /// Headings and the fields under them.
 type Columns = &'static [(&'static str, &'static str)];
@@ -165,21 +171,59 @@ fn rows(done: &Value, columns: Columns) -> String {
     let heading = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
     let cell = |value: &Value, field: &str| match value.get(field).and_then(Value::as_u64) {
         Some(at_ms) if field.ends_with("_ms") => ago(at_ms),
+        Some(_) if *field == *"generation" && changed_nothing(value) => shown(None),
         _ => shown(value.get(field)),
     };
-    let row = |value: &Value| columns.iter().map(|(_, field)| cell(value, field)).collect();
+    let row = |value: &Value| columns.iter().map(|(_, field)| in_a_row(&cell(value, field))).collect();
     let all = done.as_array().map(Vec::as_slice).unwrap_or_default();
     let rows: Vec<Vec<String>> = std::iter::once(heading).chain(all.iter().map(row)).collect();
-    let table = table(&rows);
-    // Under a module that was taken back by itself stands what it failed on.
-    let evidence = std::iter::once(String::new()).chain(all.iter().map(evidence));
-    table.lines().zip(evidence).map(|(line, below)| format!("{line}{below}")).collect::<Vec<_>>().join("\n")
+    let below = std::iter::once(String::new()).chain(all.iter().map(below));
+    let lines = lined_up(&rows).into_iter().zip(below).map(|(line, below)| line + &below);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A swap that did not take place has no generation: what its entry tells is the one that went on.
+fn changed_nothing(value: &Value) -> bool {
+    let outcome = value.get("outcome").and_then(Value::as_str);
+    outcome.is_some_and(|outcome| matches!(outcome, "refused" | "abandoned"))
+}
+
+/// What fits into a row, and does nothing to a terminal: the beginning of the first line.
+fn in_a_row(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let mut shown: String = line.chars().filter(|char| !char.is_control()).take(CELL_CHARS_MAX).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Under a module that was taken back by itself stands what it failed on, and under one that serves the one that is tried.
+fn below(value: &Value) -> String {
+    format!("{}{}", evidence(value), candidate(value).unwrap_or_default())
+}
+
+fn candidate(value: &Value) -> Option<String> {
+    let candidate = value.get("candidate").filter(|candidate| !candidate.is_null())?;
+    let number = |field| candidate.get(field).and_then(Value::as_u64).unwrap_or_default();
+    let text = |field| in_a_row(&shown(candidate.get(field)));
+    Some(format!(
+        "\n  beside it {} sha256:{} judges live requests, for {}: {} so far, {} of them otherwise",
+        text("described"),
+        text("sha256"),
+        ago(number("since_ms")),
+        number("judged"),
+        number("different")
+    ))
 }
 
 /// A line for each request that tells against a module.
 fn evidence(value: &Value) -> String {
     let all = value.get("evidence").and_then(Value::as_array);
-    all.into_iter().flatten().map(|one| format!("\n  {}", shown(Some(one)))).collect()
+    all.into_iter()
+        .flatten()
+        .map(|one| format!("\n  {}", shown(Some(one)).replace(['\n', '\r'], " ")))
+        .collect()
 }
 
 /// How long ago that was, in its largest unit.
@@ -227,17 +271,65 @@ mod tests {
     }
 
     #[test]
+    fn a_row_is_a_line_whatever_it_tells() {
+        let done = json!([
+            { "generation": 1, "outcome": "refused", "described": "", "reason": "one\ntwo\n\nthree" },
+            { "generation": 1, "outcome": "abandoned", "described": "a 1", "reason": "x".repeat(70_000) },
+            { "generation": 2, "outcome": "rolled-back-by-itself", "reason": "\u{1b}[31mred", "evidence": ["a\nb"] },
+            { "generation": 3, "outcome": "swapped", "described": "c 1", "reason": "" },
+        ]);
+        let text = rows(&done, HISTORY);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines.len(), 6, "{text}");
+        let expected = [
+            (1, "refused", "-"),
+            (2, "abandoned", "-"),
+            (3, "rolled-back-by-itself", "2"),
+            (5, "swapped", "3"),
+        ];
+        for (line, outcome, generation) in expected {
+            let line = lines.get(line).unwrap();
+            assert_eq!((line.get(1), line.get(2)), (Some(&outcome), Some(&generation)), "{text}");
+        }
+        assert!(text.contains("one…") && !text.contains("two") && text.contains("\n  a b\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() < 250) && !text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn a_candidate_stands_under_the_module_that_serves() {
+        let candidate =
+            json!({ "described": "b 1", "sha256": "beef", "since_ms": 0, "judged": 5, "different": 2 });
+        let done = json!([{ "name": "a", "generation": 1, "candidate": candidate }, { "name": "b", "candidate": null }]);
+        let text = rows(&done, STATUS);
+        let below = text.lines().nth(2).unwrap();
+        assert!(below.contains("b 1 sha256:beef") && below.contains("5 so far, 2 of them"), "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
+    }
+
+    #[test]
     fn a_shadow_period_is_a_time_or_a_number() {
         for (text, expected) in [
             ("30s", Bound::Ms(30_000)),
             ("5m", Bound::Ms(300_000)),
             ("250ms", Bound::Ms(250)),
+            ("60m", Bound::Ms(3_600_000)),
             ("1000", Bound::Requests(1_000)),
         ] {
             assert_eq!(bound(text).unwrap(), expected);
         }
-        for text in ["", "s", "0", "0s", "-1", "1h", "1.5s", "99999999999999999999", "18446744073709551615m"]
-        {
+        for text in [
+            "",
+            "s",
+            "0",
+            "0s",
+            "-1",
+            "1h",
+            "1.5s",
+            "61m",
+            "3600001ms",
+            "99999999999999999999",
+            "18446744073709551615m",
+        ] {
             let error = bound(text).unwrap_err();
             assert!(error.is::<Usage>() && error.to_string().contains("shadow"), "{error}");
         }

@@ -13,7 +13,7 @@ use super::super::output::Output;
 /// Hold a module's file to suites and scenarios
 #[derive(Debug, Args)]
 pub(in super::super) struct Test {
-    /// The module, a WebAssembly component
+    /// The module, a WebAssembly component; bundled:exact-mirroring and bundled:redact are those that come along
     file: PathBuf,
     /// Scenario files, or folders of them
     scenarios: Vec<PathBuf>,
@@ -65,7 +65,8 @@ impl Test {
                 inspection = Some(module.inspect().clone());
                 self.judged(&Subject::module(&module), scenarios.as_ref())
             }
-            Err(error) => Report::not_loaded(&format!("{error:#}")),
+            // Reads on from "expected one that this host can use".
+            Err(error) => Report::not_loaded(&format!("one that {error:#}")),
         };
         if let Some(file) = &self.junit {
             let written = std::fs::write(file, harness::junit(&report));

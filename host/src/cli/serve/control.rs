@@ -43,17 +43,17 @@ impl Flags {
 
 /// Answers by these modules, which those topics choose.
 pub(super) fn answering(modules: Arc<Modules>, choosing: Choosing) -> Arc<Answering> {
-    Arc::new(move |ask, module, progress| match ask {
+    Arc::new(move |ask, module, asker| match ask {
         Ask::Status => done(modules.status()),
         Ask::History { name } => ended(modules.history(&name)),
-        Ask::Rollback { name } => ended(modules.roll_back(&name, &choosing)),
+        Ask::Rollback { name } => ended(modules.roll_back(&name, &choosing, asker)),
         Ask::Swap { name, kafka, shadow, dry_run, .. } => {
             let shadow = shadow.map(|bound| match bound {
                 control::Bound::Ms(ms) => Bound::Time(Duration::from_millis(ms)),
                 control::Bound::Requests(requests) => Bound::Requests(requests),
             });
             let swap = Swap { name: &name, module: &module, kafka, shadow, dry_run };
-            ended(modules.swap(&swap, &choosing, progress))
+            ended(modules.swap(&swap, &choosing, asker))
         }
     })
 }
