@@ -80,23 +80,52 @@ fn a_mirror_that_is_given_a_wrong_rule_copies_nothing() -> anyhow::Result<()> {
 }
 
 fn nothing_is_copied(source: &Host, host: &Host) -> anyhow::Result<()> {
-    write(source, "orders")?;
-    let mirror = |rule: &str| {
-        let sides = ["mirror", "--source", &source.bootstrap(), "--target", &host.bootstrap()];
-        let wanted = ["--target-config", MODULE, "--target-config", ALLOW, "--target-config", rule];
-        let mut command = Command::new(programs::verbatim()?);
-        run::run(command.args(sides).args(["--topics", "orders", "--once"]).args(wanted), b"")
-    };
+    write(source, "orders", VALUE)?;
     for rule in ["redact.mask.jsn=$.card.number", "redact.mask.json=$.card.*"] {
-        let refused = mirror(rule)?;
+        let refused = mirror((source, host), "orders", &[MODULE, ALLOW, rule])?;
         let told = refused.to_string();
         ensure!(!refused.status.success() && told.contains("redact.mask.json"), "{told}");
         ensure!(told.contains("Correct the --target-config"), "{told}");
         let there = host.verbatim(&["topic", "describe", "orders"], b"")?;
         ensure!(!there.status.success(), "{rule}: there is a copy: {there}");
     }
-    mirror(RULE)?.success()?;
+    mirror((source, host), "orders", &[MODULE, ALLOW, RULE])?.success()?;
     is_masked(host, "orders")
+}
+
+#[test]
+fn a_mirror_that_cannot_redact_says_how_it_could() -> anyhow::Result<()> {
+    let (source_home, home) = (Home::new()?, home()?);
+    let (source, host) = (source_home.start()?, home.start()?);
+    let ways_out = || {
+        write(&source, "without-leave", VALUE)?;
+        let refused = mirror((&source, &host), "without-leave", &[MODULE, RULE])?;
+        let told = refused.to_string();
+        let remedy = "Delete the copy, then begin again with --target-config produce.at.offset.rewrite=allow";
+        ensure!(!refused.status.success() && told.contains(remedy), "{told}");
+
+        write(&source, "plain", "no JSON")?;
+        let refused = mirror((&source, &host), "plain", &[MODULE, ALLOW, RULE])?;
+        let told = refused.to_string();
+        let reason = "redact.json.invalid=keep or drop, baseOffset=0, offsetDelta=0";
+        ensure!(!refused.status.success() && told.contains(reason), "{told}");
+        for topic in ["without-leave", "plain"] {
+            let end = Client::connect(host.address())?.latest((topic, 0))?.0;
+            ensure!(end == 0, "{topic} ends at {end}");
+        }
+        Ok(())
+    };
+    ways_out().beside("the host", || host.log()).beside("the source", || source.log())?;
+    source.stop()?;
+    host.stop()
+}
+
+/// Mirrors a topic once, with these properties of the copy.
+fn mirror((source, host): (&Host, &Host), topic: &str, properties: &[&str]) -> anyhow::Result<run::Output> {
+    let sides = ["mirror", "--source", &source.bootstrap(), "--target", &host.bootstrap()];
+    let wanted = properties.iter().flat_map(|property| ["--target-config", property]);
+    let mut command = Command::new(programs::verbatim()?);
+    run::run(command.args(sides).args(["--topics", topic, "--once"]).args(wanted), b"")
 }
 
 #[test]
@@ -115,19 +144,19 @@ fn the_prefix_of_its_keys_is_the_name_that_the_module_gives_itself() -> anyhow::
         let refused = host.verbatim(&[&create[..], &["redact.mask.jsn=$.card.number"]].concat(), b"")?;
         ensure!(!refused.status.success() && refused.stderr.contains("the module `privacy`"), "{refused}");
         host.verbatim(&[&create[..], &[RULE]].concat(), b"")?.success()?;
-        write(&host, "t")?;
+        write(&host, "t", VALUE)?;
         is_masked(&host, "t")
     };
     works().beside("the host", || host.log())?;
     host.stop()
 }
 
-/// Writes the secret to a topic, which is made if it is not there.
-fn write(host: &Host, topic: &str) -> anyhow::Result<()> {
+/// Writes a value to a topic, which is made if it is not there.
+fn write(host: &Host, topic: &str, value: &str) -> anyhow::Result<()> {
     if !host.verbatim(&["topic", "describe", topic], b"")?.status.success() {
         host.create_topic(topic, 1, &[])?;
     }
-    let answer = Client::connect(host.address())?.produce((topic, 0), None, &batch(0, 0, &[VALUE])?)?;
+    let answer = Client::connect(host.address())?.produce((topic, 0), None, &batch(0, 0, &[value])?)?;
     ensure!(answer.error_code == 0, "{answer:?}");
     Ok(())
 }
