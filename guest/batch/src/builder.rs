@@ -293,26 +293,82 @@ impl<'a> Record<'a> {
         header: impl Fn(RecordHeader<'a>) -> RecordHeader<'a>,
         out: &mut Vec<u8>,
     ) -> Result<(), BuildError> {
-        let start = out.len();
-        out.extend_from_slice(&self.attributes.to_be_bytes());
-        varint::write(out, self.timestamp_delta);
-        varint::write(out, i64::from(self.offset_delta));
-        write_nullable(out, self.key)?;
-        write_nullable(out, value)?;
+        let begins = out.len();
+        append(out, value.unwrap_or_default());
+        self.put_around(begins, value.map(<[u8]>::len), header, out)
+    }
+
+    /// The same with the value that lies at the end of `out`, from `begins` on: the other fields are put around it.
+    ///
+    /// # Errors
+    /// As of [`Self::write`].
+    pub fn write_around(
+        &self,
+        begins: usize,
+        header: impl Fn(RecordHeader<'a>) -> RecordHeader<'a>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), BuildError> {
+        self.put_around(begins, Some(out.len().saturating_sub(begins)), header, out)
+    }
+
+    fn put_around(
+        &self,
+        begins: usize,
+        value_len: Option<usize>,
+        header: impl Fn(RecordHeader<'a>) -> RecordHeader<'a>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), BuildError> {
+        let value_end = out.len();
         write_len(out, self.headers.len())?;
         for RecordHeader { key, value } in self.headers.map(header) {
             write_nullable(out, Some(key))?;
             write_nullable(out, value)?;
         }
-        // The length is known only now; it goes behind the body, then to its front.
-        let body_len = out.len().saturating_sub(start);
-        write_len(out, body_len)?;
-        let length_len = out.len().saturating_sub(start).saturating_sub(body_len);
-        if let Some(record) = out.get_mut(start..) {
-            record.rotate_right(length_len);
+        let body_end = out.len();
+        self.write_head(value_len, body_end.saturating_sub(value_end), out)?;
+        // Its length is known only now; it goes behind the body, then to its front.
+        let head_len = out.len().saturating_sub(body_end);
+        if let Some(record) = out.get_mut(begins..) {
+            record.rotate_right(head_len);
         }
         Ok(())
     }
+
+    /// All that is in front of a value of this length, which has so many bytes of headers behind it.
+    fn write_head(
+        &self,
+        value_len: Option<usize>,
+        headers_len: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), BuildError> {
+        let (timestamp_delta, offset_delta) = (self.timestamp_delta, i64::from(self.offset_delta));
+        let fields = [
+            1,
+            varint::len(timestamp_delta),
+            varint::len(offset_delta),
+            nullable_len(self.key.map(<[u8]>::len)),
+            nullable_len(value_len),
+        ];
+        write_len(out, fields.into_iter().fold(headers_len, usize::saturating_add))?;
+        out.extend_from_slice(&self.attributes.to_be_bytes());
+        varint::write(out, timestamp_delta);
+        varint::write(out, offset_delta);
+        write_nullable(out, self.key)?;
+        match value_len {
+            None => write_nullable(out, None),
+            Some(len) => write_len(out, len),
+        }
+    }
+}
+
+/// Bytes of a nullable field with data of this length, its own length included.
+fn nullable_len(data: Option<usize>) -> usize {
+    data.map_or(1, |len| written_len(len).saturating_add(len))
+}
+
+/// Bytes of a length or a count.
+fn written_len(len: usize) -> usize {
+    varint::len(i64::try_from(len).unwrap_or(i64::MAX))
 }
 
 /// A batch of this header and payload; length and checksum are made to fit, every other field is written as it stands.
@@ -365,10 +421,19 @@ fn write_nullable(out: &mut Vec<u8>, data: Option<&[u8]>) -> Result<(), BuildErr
         None => varint::write(out, -1),
         Some(data) => {
             write_len(out, data.len())?;
-            out.extend_from_slice(data);
+            append(out, data);
         }
     }
     Ok(())
+}
+
+/// A few bytes are quicker pushed than copied by a call.
+fn append(out: &mut Vec<u8>, data: &[u8]) {
+    if data.len() > 16 {
+        out.extend_from_slice(data);
+    } else {
+        data.iter().for_each(|byte| out.push(*byte));
+    }
 }
 
 fn write_len(out: &mut Vec<u8>, len: usize) -> Result<(), BuildError> {

@@ -1,7 +1,7 @@
 use core::fmt;
 
 use crate::control::{ControlKey, ControlKeyError};
-use crate::varint::{Decoder, Step, Width};
+use crate::varint::{self, Decoder, Step, Width};
 
 /// One record of a batch, borrowed from plain (inflated) record bytes that are known to be well formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,7 +231,7 @@ impl<'a> Iterator for RecordHeaders<'a> {
     }
 }
 
-fn read_record(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), RecordErrorKind> {
+pub(crate) fn read_record(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), RecordErrorKind> {
     let mut cursor = Cursor { rest: bytes, declared: usize::MAX };
     let length = cursor.int(RecordField::Length)?;
     cursor.declared = not_negative(RecordField::Length, length)?;
@@ -280,6 +280,13 @@ impl<'a> Cursor<'a> {
     }
 
     fn varint(&mut self, width: Width, field: RecordField) -> Result<i64, RecordErrorKind> {
+        // Most are that short.
+        if let (Some((&byte @ ..0x80, rest)), Some(declared)) =
+            (self.rest.split_first(), self.declared.checked_sub(1))
+        {
+            (self.rest, self.declared) = (rest, declared);
+            return Ok(varint::of_byte(byte));
+        }
         let mut decoder = Decoder::new(width);
         loop {
             match decoder.push(self.byte(field)?) {

@@ -35,6 +35,11 @@ impl Decoder {
         Self { value: 0, bytes: 0, width }
     }
 
+    /// Whether no byte was read yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.bytes == 0
+    }
+
     pub(crate) fn push(&mut self, byte: u8) -> Step {
         let (bytes_max, last_max) = match self.width {
             Width::Int => (INT_BYTES_MAX, 0x0F),
@@ -50,6 +55,11 @@ impl Decoder {
     }
 }
 
+/// The value of a varint that is this one byte, which is less than 0x80.
+pub(crate) fn of_byte(byte: u8) -> i64 {
+    unzigzag(u64::from(byte))
+}
+
 /// Appends the shortest form.
 pub(crate) fn write(out: &mut Vec<u8>, value: i64) {
     let mut left = zigzag(value);
@@ -60,6 +70,13 @@ pub(crate) fn write(out: &mut Vec<u8>, value: i64) {
     }
     let [low, ..] = left.to_le_bytes();
     out.push(low);
+}
+
+/// How many bytes [`write`] appends.
+pub(crate) fn len(value: i64) -> usize {
+    // At least one bit, for 0 takes a byte too.
+    let bits = u64::BITS.saturating_sub((zigzag(value) | 1).leading_zeros());
+    usize::try_from(bits.div_ceil(7)).unwrap_or(usize::MAX)
 }
 
 fn zigzag(value: i64) -> u64 {
@@ -101,7 +118,7 @@ mod tests {
         ] {
             let mut out = Vec::new();
             write(&mut out, value);
-            assert_eq!(out, bytes);
+            assert_eq!((out.as_slice(), len(value)), (bytes, bytes.len()));
             assert_eq!(decode(bytes, Width::Int), Step::Done(value));
             assert_eq!(decode(bytes, Width::Long), Step::Done(value));
         }
@@ -131,6 +148,7 @@ mod tests {
         fn what_is_written_is_read(value in any::<i64>()) {
             let mut out = Vec::new();
             write(&mut out, value);
+            prop_assert_eq!(len(value), out.len());
             prop_assert_eq!(decode(&out, Width::Long), Step::Done(value));
             let fits = i32::try_from(value).is_ok();
             prop_assert_eq!(decode(&out, Width::Int) == Step::Done(value), fits);

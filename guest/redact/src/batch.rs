@@ -6,11 +6,14 @@ use verbatim_kit::batch::{Record, RecordHeader, Records};
 use verbatim_kit::{Batch, Fault, Reason, Refusal, RisingOffsets, malformed_records, refuse, reserve_within};
 
 use crate::BATCH_BYTES_MAX;
-use crate::json::DEPTH_MAX;
-use crate::rules::{Fate, INVALID_JSON, MASK, Rules, Unfit};
+use crate::json::{DEPTH_MAX, NotJson};
+use crate::rules::{Fate, INVALID_JSON, JSON_MASK, MASK, Rules, Value};
 
 /// Kafka's code for a record that breaks a rule.
 const INVALID_RECORD: u16 = 87;
+
+/// More than the varints of a record's length and its value's can have.
+const LENGTHS_BYTES_MAX: usize = 16;
 
 /// What is left of a batch.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,77 +41,176 @@ pub(crate) fn validate(index: u32, batch: &Batch, plain: &[u8]) -> Result<(), Re
     read.map_err(|fault| malformed_records(index, fault))
 }
 
-/// Redacts the records of batch `index`. All of them are validated first, so that none that breaks R14 is left.
+/// Redacts the records of batch `index`. All of them are validated too, whatever is found in one of them, so that none that
+/// breaks R14 is left.
 ///
 /// # Errors
 /// R14, a value that is no JSON where the rules want that refused, or more than [`BATCH_BYTES_MAX`] bytes to be left.
 pub(crate) fn redact(rules: &Rules, index: u32, batch: &Batch, plain: &[u8]) -> Result<Redacted, Refusal> {
-    validate(index, batch, plain)?;
-    let mut left = Left::new(index, batch, plain);
+    let mut offsets = RisingOffsets::new(batch);
+    let mut left = Left::new(batch, plain);
+    let mut unfit = None;
     let mut records = Records::new(plain, batch.header.record_count);
     loop {
         let start = plain.len().saturating_sub(records.rest().len());
-        let Some(record) = records.next() else { return Ok(left.finish()) };
+        let Some(record) = records.next() else { break };
         let record = record.map_err(|error| malformed_records(index, Fault::Malformed(error)))?;
-        let at = start..plain.len().saturating_sub(records.rest().len());
-        match rules.judge(&record, BATCH_BYTES_MAX).map_err(|why| unfit((index, batch), &record, why))? {
-            Fate::Kept => left.keep(&record, at)?,
-            Fate::Dropped => drop(left.copied(start)),
-            Fate::Masked(value) => left.mask(&record, at, value.as_deref(), |header| rules.masks(header))?,
+        offsets.at(record.meta());
+        if unfit.is_none() {
+            let at = start..plain.len().saturating_sub(records.rest().len());
+            unfit = left.take(rules, &record, at).err().map(|why| refusal((index, batch), &record, why));
         }
+    }
+    offsets.verdict().map_err(|fault| malformed_records(index, fault))?;
+    match unfit {
+        Some(refusal) => Err(refusal),
+        None => left.finish().map_err(|TooLarge| too_large(index)),
+    }
+}
+
+/// Why a record cannot be redacted.
+enum Unfit {
+    /// Its value is no JSON, and the configuration says that this is refused.
+    NotJson,
+    /// The batch becomes larger than the limit.
+    TooLarge,
+}
+
+/// The batch becomes larger than [`BATCH_BYTES_MAX`].
+struct TooLarge;
+
+impl From<NotJson> for Unfit {
+    fn from(NotJson: NotJson) -> Self {
+        Self::NotJson
+    }
+}
+
+impl From<TooLarge> for Unfit {
+    fn from(TooLarge: TooLarge) -> Self {
+        Self::TooLarge
     }
 }
 
 /// The records that are left; until one is redacted, none is copied.
 struct Left<'a> {
-    index: u32,
     batch: &'a Batch,
     plain: &'a [u8],
-    records: Option<Vec<u8>>,
+    /// The plain records up to here are copied, or gone.
+    done: usize,
+    records: Vec<u8>,
+    is_redacted: bool,
     max_timestamp: Option<i64>,
 }
 
 impl<'a> Left<'a> {
-    fn new(index: u32, batch: &'a Batch, plain: &'a [u8]) -> Self {
-        Self { index, batch, plain, records: None, max_timestamp: None }
+    fn new(batch: &'a Batch, plain: &'a [u8]) -> Self {
+        Self { batch, plain, done: 0, records: Vec::new(), is_redacted: false, max_timestamp: None }
     }
 
-    /// The records that are left, from now on copied one by one: those before the one that begins at `at` are, at once.
-    fn copied(&mut self, at: usize) -> &mut Vec<u8> {
-        self.records.get_or_insert_with(|| {
-            let mut records = Vec::with_capacity(self.plain.len());
-            records.extend_from_slice(self.plain.get(..at).unwrap_or_default());
-            records
-        })
+    /// The next record, which lies at `at`.
+    fn take(&mut self, rules: &Rules, record: &Record<'_>, at: Range<usize>) -> Result<(), Unfit> {
+        let mut masked = MaskedValue { value: record.value.unwrap_or_default(), copied: 0, begins: None };
+        let mut fits = Ok(());
+        let fate = rules.judge(record, |field| {
+            if fits.is_ok() {
+                fits = self.mask_field(&mut masked, field, at.start);
+            }
+        })?;
+        if let (Some(begins), false) = (masked.begins, fate == Fate::Masked(Value::Fields)) {
+            // It was no JSON, or is dropped.
+            self.records.truncate(begins);
+        } else {
+            fits?;
+        }
+        match fate {
+            Fate::Kept => self.note(record),
+            Fate::Dropped => {
+                self.copy(at.start)?;
+                self.redacted(at.end);
+            }
+            Fate::Masked(value) => {
+                self.note(record);
+                self.mask(rules, record, &at, value, masked)?;
+                self.redacted(at.end);
+            }
+        }
+        Ok(())
     }
 
-    fn keep(&mut self, record: &Record<'_>, at: Range<usize>) -> Result<(), Refusal> {
-        self.note(record);
-        let Some(records) = &mut self.records else { return Ok(()) };
-        reserve_within(records, at.len(), BATCH_BYTES_MAX).ok_or_else(|| too_large(self.index))?;
-        records.extend_from_slice(self.plain.get(at).unwrap_or_default());
+    /// The value up to the end of this field, with a mask in the field's place, of a record that begins at `start`.
+    fn mask_field(
+        &mut self,
+        masked: &mut MaskedValue<'_>,
+        field: Range<usize>,
+        start: usize,
+    ) -> Result<(), TooLarge> {
+        if masked.begins.is_none() {
+            self.copy(start)?;
+            masked.begins = Some(self.records.len());
+        }
+        let before = masked.value.get(masked.copied..field.start).unwrap_or_default();
+        self.reserve(before.len().saturating_add(JSON_MASK.len()))?;
+        append(&mut self.records, before);
+        self.records.extend_from_slice(JSON_MASK);
+        masked.copied = field.end;
         Ok(())
     }
 
     fn mask(
         &mut self,
+        rules: &Rules,
         record: &Record<'_>,
-        at: Range<usize>,
-        value: Option<&[u8]>,
-        masks: impl Fn(&RecordHeader<'_>) -> bool,
-    ) -> Result<(), Refusal> {
-        self.note(record);
-        let index = self.index;
-        let growth = |from: Option<&[u8]>, to: usize| to.saturating_sub(from.map_or(0, <[u8]>::len));
-        let value_growth = value.map_or(0, |value| growth(record.value, value.len()));
-        let headers_growth = record.headers.filter(&masks).map(|header| growth(header.value, MASK.len()));
-        let len = headers_growth.fold(at.len().saturating_add(value_growth), usize::saturating_add);
-        let records = self.copied(at.start);
-        // The varints of the record's length and the value's may grow too.
-        reserve_within(records, len.saturating_add(8), BATCH_BYTES_MAX).ok_or_else(|| too_large(index))?;
+        at: &Range<usize>,
+        value: Value,
+        masked: MaskedValue<'_>,
+    ) -> Result<(), TooLarge> {
         let header =
-            |header| if masks(&header) { RecordHeader { value: Some(MASK), ..header } } else { header };
-        record.write(value.or(record.value), header, records).map_err(|_| too_large(index))
+            |header| if rules.masks(&header) { RecordHeader { value: Some(MASK), ..header } } else { header };
+        let came = record.value.map_or(0, <[u8]>::len);
+        let others = at.len().saturating_sub(came).saturating_add(LENGTHS_BYTES_MAX);
+        // The most that headers can grow by. Where that leaves too little room, what they do grow by is counted.
+        let most = record.headers.len().saturating_mul(MASK.len());
+        let room = BATCH_BYTES_MAX.saturating_sub(self.records.len()).saturating_sub(at.len());
+        let growth = if most <= room / 2 { most } else { headers_growth(rules, record) };
+        let others = others.saturating_add(growth);
+        let written = if let (Value::Fields, Some(begins)) = (value, masked.begins) {
+            let rest = masked.value.get(masked.copied..).unwrap_or_default();
+            self.reserve(rest.len().saturating_add(others))?;
+            append(&mut self.records, rest);
+            record.write_around(begins, header, &mut self.records)
+        } else {
+            self.copy(at.start)?;
+            let value = if value == Value::Whole { Some(MASK) } else { record.value };
+            self.reserve(value.map_or(0, <[u8]>::len).saturating_add(others))?;
+            record.write(value, header, &mut self.records)
+        };
+        written.map_err(|_| TooLarge)?;
+        if self.records.len() > BATCH_BYTES_MAX { Err(TooLarge) } else { Ok(()) }
+    }
+
+    /// Copies the plain records that end at `end`, as far as they are not done.
+    fn copy(&mut self, end: usize) -> Result<(), TooLarge> {
+        if self.records.capacity() == 0 {
+            self.records.reserve_exact(self.plain.len());
+        }
+        let kept = self.plain.get(self.done..end).unwrap_or_default();
+        self.reserve(kept.len())?;
+        append(&mut self.records, kept);
+        self.done = end;
+        Ok(())
+    }
+
+    fn redacted(&mut self, end: usize) {
+        self.is_redacted = true;
+        self.done = end;
+    }
+
+    fn reserve(&mut self, more: usize) -> Result<(), TooLarge> {
+        if self.records.capacity().saturating_sub(self.records.len()) >= more {
+            return Ok(());
+        }
+        let bytes_max = BATCH_BYTES_MAX.saturating_add(LENGTHS_BYTES_MAX);
+        reserve_within(&mut self.records, more, bytes_max).ok_or(TooLarge)
     }
 
     fn note(&mut self, record: &Record<'_>) {
@@ -116,15 +218,44 @@ impl<'a> Left<'a> {
         self.max_timestamp = self.max_timestamp.max(Some(timestamp));
     }
 
-    fn finish(self) -> Redacted {
-        match self.records {
-            None => Redacted::Untouched,
-            Some(records) => Redacted::Records { records, max_timestamp: self.max_timestamp },
+    fn finish(mut self) -> Result<Redacted, TooLarge> {
+        if !self.is_redacted {
+            return Ok(Redacted::Untouched);
         }
+        self.copy(self.plain.len())?;
+        if self.records.len() > BATCH_BYTES_MAX {
+            return Err(TooLarge);
+        }
+        Ok(Redacted::Records { records: self.records, max_timestamp: self.max_timestamp })
     }
 }
 
-fn unfit((index, batch): (u32, &Batch), record: &Record<'_>, why: Unfit) -> Refusal {
+/// How many bytes longer the masks of a record's headers are than what they stand for.
+fn headers_growth(rules: &Rules, record: &Record<'_>) -> usize {
+    let masked = record.headers.filter(|header| rules.masks(header));
+    let growth = masked.map(|header| MASK.len().saturating_sub(header.value.map_or(0, <[u8]>::len)));
+    growth.fold(0, usize::saturating_add)
+}
+
+/// A value that is being masked: it lies at the end of what is left, and what belongs in front of it is not there yet.
+struct MaskedValue<'a> {
+    value: &'a [u8],
+    /// So much of it is copied, or masked.
+    copied: usize,
+    /// Where it begins; none as long as no field is masked.
+    begins: Option<usize>,
+}
+
+/// A few bytes are quicker pushed than copied by a call.
+fn append(to: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes.len() > 16 {
+        to.extend_from_slice(bytes);
+    } else {
+        bytes.iter().for_each(|byte| to.push(*byte));
+    }
+}
+
+fn refusal((index, batch): (u32, &Batch), record: &Record<'_>, why: Unfit) -> Refusal {
     match why {
         Unfit::TooLarge => too_large(index),
         Unfit::NotJson => {

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// The most arrays and objects inside each other.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// The most paths of a rule, as which of them are on their way is kept in the bits of a number.
+/// The most paths of a rule.
 pub(crate) const PATHS_MAX: usize = 64;
 
 /// The way to a field: `$.card.number`, `$.items[*].owner`.
@@ -59,42 +59,156 @@ fn is_foreign(char: char) -> bool {
     is_unseen || matches!(char, ']' | '"' | '\'' | '*' | ';' | ',')
 }
 
-/// Tells where each field that one of the paths leads to lies, in the order of the text; of fields inside each other, the
-/// outer one. Without paths nothing is looked at.
+/// Paths by their steps, so that at each place in a text at most one of them is looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    root: Node,
+}
+
+/// Where a path's first steps lead to.
+#[derive(Debug, Default)]
+struct Node {
+    /// A path ends here.
+    is_field: bool,
+    /// What lies behind the step to every element.
+    each: Option<Box<Node>>,
+    /// What lies behind the step to a member, sorted by the names' beginnings, then by the names.
+    members: Vec<Member>,
+    /// A bit for each length that a member's name has, in bytes; the longest ones share the last one.
+    lengths: u64,
+}
+
+/// A member that a path leads through.
+#[derive(Debug)]
+struct Member {
+    beginning: u64,
+    name: String,
+    node: Node,
+}
+
+impl Paths {
+    pub(crate) fn new(paths: Vec<Path>) -> Self {
+        let mut root = Node::default();
+        for Path(steps) in paths {
+            steps.into_iter().fold(&mut root, Node::behind).is_field = true;
+        }
+        Self { root }
+    }
+
+    /// Where they begin; none without any.
+    fn root(&self) -> Option<&Node> {
+        if self.is_empty() { None } else { Some(&self.root) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.root.each.is_none() && self.root.members.is_empty()
+    }
+}
+
+impl Node {
+    /// The node behind this step, which is made if there is none.
+    fn behind(&mut self, step: Step) -> &mut Self {
+        let Step::Member(name) = step else { return self.each.get_or_insert_default() };
+        self.lengths |= length_bit(&name);
+        let place = match self.place(&name) {
+            Ok(place) => place,
+            Err(place) => {
+                let member = Member { beginning: beginning(&name), name, node: Self::default() };
+                self.members.insert(place, member);
+                place
+            }
+        };
+        match self.members.get_mut(place) {
+            Some(member) => &mut member.node,
+            // There is one at the place that was just found or filled.
+            None => self.each.get_or_insert_default(),
+        }
+    }
+
+    /// The node behind the step to a member of this name.
+    fn member(&self, name: &str) -> Option<&Self> {
+        if self.lengths & length_bit(name) == 0 {
+            return None;
+        }
+        self.members.get(self.place(name).ok()?).map(|member| &member.node)
+    }
+
+    /// Where the member of this name is, or would be.
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        let wanted = beginning(name);
+        self.members.binary_search_by(|member| {
+            member.beginning.cmp(&wanted).then_with(|| member.name.as_str().cmp(name))
+        })
+    }
+}
+
+/// A name's first eight bytes as a number: names are told apart by it, most of them.
+fn beginning(name: &str) -> u64 {
+    name.bytes().take(8).fold(0, |number, byte| number << 8 | u64::from(byte))
+}
+
+fn length_bit(name: &str) -> u64 {
+    1 << name.len().min(63)
+}
+
+/// Tells where each field that one of the paths `masked` leads to lies, in the order of the text; of fields inside each other,
+/// the outer one. Gives whether one of the paths `dropped` leads to a field. Without paths nothing is looked at.
 ///
 /// # Errors
 /// The text is no JSON, wherever in it that shows.
-pub(crate) fn find(text: &[u8], paths: &[Path], on_field: impl FnMut(Range<usize>)) -> Result<(), NotJson> {
-    if paths.is_empty() {
-        return Ok(());
+pub(crate) fn find(
+    text: &[u8],
+    dropped: Option<&Paths>,
+    masked: Option<&Paths>,
+    on_field: impl FnMut(Range<usize>),
+) -> Result<bool, NotJson> {
+    let here = Here { dropped: dropped.and_then(Paths::root), masked: masked.and_then(Paths::root) };
+    if here.dropped.is_none() && here.masked.is_none() {
+        return Ok(false);
     }
-    std::str::from_utf8(text).map_err(|_| NotJson)?;
-    let all = paths.iter().take(PATHS_MAX).fold(0, |bits: u64, _| (bits << 1) | 1);
-    let mut scan = Scan { text, at: 0, paths, on_field };
-    scan.value(all, 0)?;
+    let text = std::str::from_utf8(text).map_err(|_| NotJson)?;
+    let mut scan =
+        Scan { text, bytes: text.as_bytes(), at: 0, is_dropped: false, unescaped: String::new(), on_field };
+    scan.value(here, 0)?;
     scan.blanks();
-    if scan.at == text.len() { Ok(()) } else { Err(NotJson) }
+    if scan.at == text.len() { Ok(scan.is_dropped) } else { Err(NotJson) }
+}
+
+/// What the steps to the present value lead to, of each kind of paths; none where no path goes that way.
+#[derive(Clone, Copy)]
+struct Here<'p> {
+    dropped: Option<&'p Node>,
+    masked: Option<&'p Node>,
+}
+
+impl<'p> Here<'p> {
+    fn behind(self, step: impl Fn(&'p Node) -> Option<&'p Node>) -> Self {
+        Self { dropped: self.dropped.and_then(&step), masked: self.masked.and_then(&step) }
+    }
 }
 
 /// Where the reading is.
 struct Scan<'a, F> {
-    text: &'a [u8],
+    text: &'a str,
+    bytes: &'a [u8],
     at: usize,
-    paths: &'a [Path],
+    is_dropped: bool,
+    /// A member's name without its escapes: the one buffer for all of them.
+    unescaped: String,
     on_field: F,
 }
 
 impl<F: FnMut(Range<usize>)> Scan<'_, F> {
-    /// A value at this depth. `active` has a bit for each path all steps of which so far led here.
-    fn value(&mut self, active: u64, depth: usize) -> Result<(), NotJson> {
+    fn value(&mut self, here: Here<'_>, depth: usize) -> Result<(), NotJson> {
         self.blanks();
         let start = self.at;
-        let is_field = self.paths_of(active).any(|(_, path)| path.0.len() == depth);
-        let below = if is_field { 0 } else { active };
+        self.is_dropped |= here.dropped.is_some_and(|node| node.is_field);
+        let is_masked = here.masked.is_some_and(|node| node.is_field);
+        let below = Here { masked: here.masked.filter(|_| !is_masked), ..here };
         match self.next()? {
             b'{' => self.object(below, depth)?,
             b'[' => self.array(below, depth)?,
-            b'"' => self.string()?,
+            b'"' => drop(self.string()?),
             b't' => self.word(b"rue")?,
             b'f' => self.word(b"alse")?,
             b'n' => self.word(b"ull")?,
@@ -104,13 +218,13 @@ impl<F: FnMut(Range<usize>)> Scan<'_, F> {
             }
             first => self.number(first)?,
         }
-        if is_field {
+        if is_masked {
             (self.on_field)(start..self.at);
         }
         Ok(())
     }
 
-    fn object(&mut self, active: u64, depth: usize) -> Result<(), NotJson> {
+    fn object(&mut self, here: Here<'_>, depth: usize) -> Result<(), NotJson> {
         let inside = deeper(depth)?;
         self.blanks();
         if self.take(b'}') {
@@ -120,10 +234,15 @@ impl<F: FnMut(Range<usize>)> Scan<'_, F> {
             self.blanks();
             self.expect(b'"')?;
             let start = self.at;
-            self.string()?;
+            let has_escapes = self.string()?;
             let name = self.text.get(start..self.at.saturating_sub(1)).unwrap_or_default();
-            let leads = |step: &Step| matches!(step, Step::Member(wanted) if is_name(name, wanted));
-            let below = self.after(active, depth, leads);
+            let below = if has_escapes {
+                self.unescaped.clear();
+                let is_name = unescape(name, &mut self.unescaped).is_some();
+                here.behind(|node| node.member(&self.unescaped).filter(|_| is_name))
+            } else {
+                here.behind(|node| node.member(name))
+            };
             self.blanks();
             self.expect(b':')?;
             self.value(below, inside)?;
@@ -136,9 +255,9 @@ impl<F: FnMut(Range<usize>)> Scan<'_, F> {
         }
     }
 
-    fn array(&mut self, active: u64, depth: usize) -> Result<(), NotJson> {
+    fn array(&mut self, here: Here<'_>, depth: usize) -> Result<(), NotJson> {
         let inside = deeper(depth)?;
-        let below = self.after(active, depth, |step| *step == Step::Each);
+        let below = here.behind(|node| node.each.as_deref());
         self.blanks();
         if self.take(b']') {
             return Ok(());
@@ -154,25 +273,30 @@ impl<F: FnMut(Range<usize>)> Scan<'_, F> {
         }
     }
 
-    /// The rest of a string behind its first quote.
-    fn string(&mut self) -> Result<(), NotJson> {
+    /// The rest of a string behind its first quote. Gives whether it has escapes.
+    fn string(&mut self) -> Result<bool, NotJson> {
+        let mut has_escapes = false;
         loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let plain = rest.iter().take_while(|byte| **byte > 0x1F && !matches!(byte, b'"' | b'\\')).count();
+            self.at = self.at.saturating_add(plain);
             match self.next()? {
-                b'"' => return Ok(()),
-                b'\\' => match self.next()? {
-                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
-                    b'u' => {
-                        for _ in 0..4 {
-                            if !self.next()?.is_ascii_hexdigit() {
-                                return Err(NotJson);
-                            }
-                        }
-                    }
-                    _ => return Err(NotJson),
-                },
-                0..=0x1F => return Err(NotJson),
-                _ => {}
+                b'"' => return Ok(has_escapes),
+                b'\\' => self.escape()?,
+                _ => return Err(NotJson),
             }
+            has_escapes = true;
+        }
+    }
+
+    /// The rest of an escape behind its backslash.
+    fn escape(&mut self) -> Result<(), NotJson> {
+        match self.next()? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
+            b'u' => {
+                (0..4).try_for_each(|_| if self.next()?.is_ascii_hexdigit() { Ok(()) } else { Err(NotJson) })
+            }
+            _ => Err(NotJson),
         }
     }
 
@@ -183,6 +307,11 @@ impl<F: FnMut(Range<usize>)> Scan<'_, F> {
             b'1'..=b'9' => self.digits(),
             _ => return Err(NotJson),
         }
+        if matches!(self.peek(), Some(b'.' | b'e' | b'E')) { self.fraction() } else { Ok(()) }
+    }
+
+    /// What may stand behind a number's digits: a fraction, an exponent.
+    fn fraction(&mut self) -> Result<(), NotJson> {
         if self.take(b'.') {
             self.some_digits()?;
         }
@@ -216,7 +345,7 @@ impl<F: FnMut(Range<usize>)> Scan<'_, F> {
     }
 
     fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
+        self.bytes.get(self.at).copied()
     }
 
     fn next(&mut self) -> Result<u8, NotJson> {
@@ -234,88 +363,74 @@ impl<F: FnMut(Range<usize>)> Scan<'_, F> {
     fn expect(&mut self, wanted: u8) -> Result<(), NotJson> {
         if self.take(wanted) { Ok(()) } else { Err(NotJson) }
     }
-
-    /// The paths that these bits stand for.
-    fn paths_of(&self, bits: u64) -> impl Iterator<Item = (u64, &Path)> {
-        let bit =
-            |place: usize| u32::try_from(place).ok().and_then(|place| 1_u64.checked_shl(place)).unwrap_or(0);
-        let paths = self.paths.iter().enumerate().map(move |(place, path)| (bit(place), path));
-        paths.take_while(move |_| bits != 0).filter(move |(bit, _)| bits & bit != 0)
-    }
-
-    /// Those of the active paths whose step from this depth leads on.
-    fn after(&self, active: u64, depth: usize, leads: impl Fn(&Step) -> bool) -> u64 {
-        let on = self.paths_of(active).filter(|(_, path)| path.0.get(depth).is_some_and(&leads));
-        on.fold(0, |bits, (bit, _)| bits | bit)
-    }
 }
 
 fn deeper(depth: usize) -> Result<usize, NotJson> {
     depth.checked_add(1).filter(|depth| *depth <= DEPTH_MAX).ok_or(NotJson)
 }
 
-/// Whether what stands between the quotes, escapes and all, is this name.
-fn is_name(quoted: &[u8], name: &str) -> bool {
-    if !quoted.contains(&b'\\') {
-        return quoted == name.as_bytes();
-    }
-    let text = std::str::from_utf8(quoted).unwrap_or_default();
-    // Half a surrogate pair is no character, and in no name.
-    let decoded = char::decode_utf16(Units { text: text.chars(), second: None });
-    decoded.map(Result::ok).eq(name.chars().map(Some))
-}
-
-/// A string's UTF-16 units, as JSON's escapes name them.
-struct Units<'a> {
-    text: std::str::Chars<'a>,
-    second: Option<u16>,
-}
-
-impl Iterator for Units<'_> {
-    type Item = u16;
-
-    fn next(&mut self) -> Option<u16> {
-        if let Some(second) = self.second.take() {
-            return Some(second);
-        }
-        let char = match self.text.next()? {
-            '\\' => match self.text.next()? {
-                'b' => '\u{8}',
-                'f' => '\u{c}',
-                'n' => '\n',
-                'r' => '\r',
-                't' => '\t',
-                'u' => {
-                    let digits = self.text.by_ref().take(4).filter_map(|digit| digit.to_digit(16));
-                    return u16::try_from(digits.fold(0, |unit, digit| unit << 4 | digit)).ok();
-                }
-                other => other,
-            },
+/// What stands between quotes without its escapes, behind what is in `name` already; `None` if it is no text: half a surrogate
+/// pair is no character.
+fn unescape(quoted: &str, name: &mut String) -> Option<()> {
+    let mut rest = quoted;
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        name.push_str(plain);
+        let mut chars = escape.chars();
+        let char = match chars.next()? {
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                let first = unit(&mut chars)?;
+                let second = if is_high(first) {
+                    chars = chars.as_str().strip_prefix("\\u")?.chars();
+                    Some(unit(&mut chars)?)
+                } else {
+                    None
+                };
+                char::decode_utf16([first].into_iter().chain(second)).next()?.ok()?
+            }
             other => other,
         };
-        let mut units = [0; 2];
-        let mut units = char.encode_utf16(&mut units).iter().copied();
-        let first = units.next();
-        self.second = units.next();
-        first
+        name.push(char);
+        rest = chars.as_str();
     }
+    name.push_str(rest);
+    Some(())
+}
+
+/// Whether a UTF-16 unit is the first of two.
+fn is_high(unit: u16) -> bool {
+    (0xD800..0xDC00).contains(&unit)
+}
+
+/// The UTF-16 unit of four hexadecimal digits.
+fn unit(chars: &mut std::str::Chars<'_>) -> Option<u16> {
+    let digits = chars.by_ref().take(4).filter_map(|digit| digit.to_digit(16));
+    u16::try_from(digits.fold(0, |unit, digit| unit << 4 | digit)).ok()
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
     use super::*;
 
-    fn paths(texts: &[&str]) -> Vec<Path> {
-        texts.iter().map(|text| Path::parse(text).unwrap()).collect()
+    fn paths(texts: &[&str]) -> Paths {
+        Paths::new(texts.iter().map(|text| Path::parse(text).unwrap()).collect())
     }
 
     fn fields<'a>(text: &'a str, wanted: &[&str]) -> Result<Vec<&'a str>, NotJson> {
         let mut found = Vec::new();
-        find(text.as_bytes(), &paths(wanted), |field| found.push(&text[field])).map(|()| found)
+        let dropped = find(text.as_bytes(), Some(&paths(wanted)), None, |_| panic!("nothing is masked"));
+        let read = find(text.as_bytes(), None, Some(&paths(wanted)), |field| found.push(&text[field]));
+        assert_eq!(dropped, read.map(|_| !found.is_empty()));
+        assert_ne!(read, Ok(true));
+        read.map(|_| found)
     }
 
     #[test]
@@ -416,7 +531,7 @@ mod tests {
             // `IgnoredAny` is not asked whether bytes are UTF-8, nor how large a number is.
             let is_read = serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok();
             let expected = std::str::from_utf8(&bytes).is_ok() && is_read;
-            let found = find(&bytes, &paths(&["$.a.b", "$[*]"]), |_| {});
+            let found = find(&bytes, None, Some(&paths(&["$.a.b", "$[*]"])), |_| {});
             prop_assert_eq!(found.is_ok(), expected, "{:?}", String::from_utf8_lossy(&bytes));
         }
 
@@ -427,7 +542,8 @@ mod tests {
             let mut expected = Vec::new();
             led_to(&value, &path.0, &mut expected);
             let mut found = Vec::new();
-            find(text.as_bytes(), std::slice::from_ref(&path), |field| found.push(text[field].to_owned())).unwrap();
+            let wanted = Paths::new(vec![path]);
+            find(text.as_bytes(), None, Some(&wanted), |field| found.push(text[field].to_owned())).unwrap();
             let parsed: Vec<Value> = found.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
             // Of members with one name the parser keeps the last one; here each is found.
             prop_assert!(expected.iter().all(|value| parsed.contains(value)), "{:?} of {:?}", parsed, expected);

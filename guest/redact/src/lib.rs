@@ -7,6 +7,7 @@
 mod batch;
 mod held;
 mod json;
+mod names;
 mod rules;
 
 use verbatim_kit::{

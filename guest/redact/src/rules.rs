@@ -1,19 +1,19 @@
 //! What is to be redacted, from the module's own configuration.
 
-use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
 
 use verbatim_kit::batch::{Record, RecordHeader};
-use verbatim_kit::{Reason, Refusal, refuse, reserve_within};
+use verbatim_kit::{Reason, Refusal, refuse};
 
-use crate::json::{self, Path};
+use crate::json::{self, NotJson, Path, Paths};
+use crate::names::Names;
 
 /// What stands in the place of a value that was masked.
 pub(crate) const MASK: &[u8] = b"***";
 
 /// The same in a JSON text.
-const JSON_MASK: &[u8] = b"\"***\"";
+pub(crate) const JSON_MASK: &[u8] = b"\"***\"";
 
 /// What becomes of a record whose value is no JSON.
 pub(crate) const INVALID_JSON: &str = "redact.json.invalid";
@@ -43,9 +43,9 @@ pub(crate) struct Rules {
 /// Records that are meant, by any of these.
 #[derive(Debug)]
 struct Selection {
-    keys: Vec<String>,
-    headers: Vec<String>,
-    json: Vec<Path>,
+    keys: Names,
+    headers: Names,
+    json: Paths,
 }
 
 /// What becomes of a record whose value is no JSON, where a rule looks for JSON fields.
@@ -57,23 +57,25 @@ enum InvalidJson {
 }
 
 /// What becomes of a record.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Fate<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
     /// It is left as it came.
     Kept,
     /// It goes.
     Dropped,
-    /// It is left with this value, none being that which it has, and its headers are to be masked.
-    Masked(Option<Cow<'a, [u8]>>),
+    /// It is left with this value, and its headers are to be masked.
+    Masked(Value),
 }
 
-/// Why a record cannot be redacted.
+/// The value of a record that is masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
-    /// Its value is no JSON, and the configuration says that this is refused.
-    NotJson,
-    /// Its value becomes larger than the limit.
-    TooLarge,
+pub(crate) enum Value {
+    /// As it came.
+    Same,
+    /// [`MASK`].
+    Whole,
+    /// With [`JSON_MASK`] in the place of some fields.
+    Fields,
 }
 
 /// Whether a topic may have these keys, which are all that it has of this module.
@@ -108,23 +110,28 @@ impl Rules {
         Ok(Some(Self { drop, mask, invalid_json }))
     }
 
-    /// What becomes of a record, of which no value may become larger than `bytes_max`.
+    /// What becomes of a record. It tells the fields of the value that are to be masked, in their order; they count only where the
+    /// fate is [`Value::Fields`].
     ///
     /// # Errors
-    /// Why it can be neither kept nor redacted.
-    pub(crate) fn judge<'a>(&self, record: &Record<'a>, bytes_max: usize) -> Result<Fate<'a>, Unfit> {
+    /// The value is no JSON, and the configuration says that this is refused.
+    pub(crate) fn judge(
+        &self,
+        record: &Record<'_>,
+        on_field: impl FnMut(Range<usize>),
+    ) -> Result<Fate, NotJson> {
         let mut headers = record.headers;
-        if self.drop.has_key(record) || headers.any(|header| self.drop.has_header(&header)) {
+        if self.drop.has_key(record)
+            || (!self.drop.headers.is_empty() && headers.any(|header| self.drop.has_header(&header)))
+        {
             return Ok(Fate::Dropped);
         }
-        let value = match record.value.map(|value| self.judge_value(record, value, bytes_max)).transpose()? {
-            Some(Fate::Dropped) => return Ok(Fate::Dropped),
-            Some(Fate::Masked(value)) => value,
-            Some(Fate::Kept) | None => None,
+        let fate = record.value.map_or(Ok(Fate::Kept), |value| self.judge_value(record, value, on_field))?;
+        let masks_header = || {
+            let mut headers = record.headers;
+            !self.mask.headers.is_empty() && headers.any(|header| self.masks(&header))
         };
-        let mut headers = record.headers;
-        let changes = value.is_some() || headers.any(|header| self.masks(&header));
-        Ok(if changes { Fate::Masked(value) } else { Fate::Kept })
+        Ok(if fate == Fate::Kept && masks_header() { Fate::Masked(Value::Same) } else { fate })
     }
 
     /// Whether this header's value is to be masked, and is not yet. Null hides nothing.
@@ -133,71 +140,31 @@ impl Rules {
     }
 
     /// What the rules say of a record by its value, which is not null.
-    fn judge_value<'a>(
+    fn judge_value(
         &self,
-        record: &Record<'a>,
-        value: &'a [u8],
-        bytes_max: usize,
-    ) -> Result<Fate<'a>, Unfit> {
-        let is_masked_whole = self.mask.has_key(record);
-        if is_masked_whole && value == MASK {
+        record: &Record<'_>,
+        value: &[u8],
+        mut on_field: impl FnMut(Range<usize>),
+    ) -> Result<Fate, NotJson> {
+        let is_whole = self.mask.has_key(record);
+        if is_whole && value == MASK {
             return Ok(Fate::Kept);
         }
-        let fields: &[Path] = if is_masked_whole { &[] } else { &self.mask.json };
-        let mut is_dropped = false;
-        let read = json::find(value, &self.drop.json, |_| is_dropped = true);
-        let masked = match read {
-            Ok(()) if is_dropped => return Ok(Fate::Dropped),
-            Ok(()) => masked_fields(value, fields, bytes_max),
-            Err(json::NotJson) => Err(Unfit::NotJson),
-        };
-        let masked = match (masked, self.invalid_json) {
-            (Err(Unfit::NotJson), InvalidJson::Drop) => return Ok(Fate::Dropped),
-            (Err(Unfit::NotJson), InvalidJson::Keep) => None,
-            (masked, _) => masked?,
-        };
-        let masked = if is_masked_whole { Some(Cow::Borrowed(MASK)) } else { masked.map(Cow::Owned) };
-        Ok(masked.map_or(Fate::Kept, |value| Fate::Masked(Some(value))))
-    }
-}
-
-/// A JSON value with these fields masked; none where there is nothing to mask.
-fn masked_fields(value: &[u8], fields: &[Path], bytes_max: usize) -> Result<Option<Vec<u8>>, Unfit> {
-    let mut masked = Spliced { value, copied: 0, bytes: None, fits: Some(()), bytes_max };
-    let read = json::find(value, fields, |field| {
-        if value.get(field.clone()) != Some(JSON_MASK) {
-            masked.replace(field, JSON_MASK);
+        let mut masked = is_whole.then_some(Value::Whole);
+        let fields = (!is_whole).then_some(&self.mask.json);
+        let read = json::find(value, Some(&self.drop.json), fields, |field| {
+            if value.get(field.clone()) != Some(JSON_MASK) {
+                masked = Some(Value::Fields);
+                on_field(field);
+            }
+        });
+        let left = |masked: Option<Value>| masked.map_or(Fate::Kept, Fate::Masked);
+        match (read, self.invalid_json) {
+            (Ok(is_dropped), _) => Ok(if is_dropped { Fate::Dropped } else { left(masked) }),
+            (Err(NotJson), InvalidJson::Refuse) => Err(NotJson),
+            (Err(NotJson), InvalidJson::Drop) => Ok(Fate::Dropped),
+            (Err(NotJson), InvalidJson::Keep) => Ok(left(masked.filter(|_| is_whole))),
         }
-    });
-    read.map_err(|json::NotJson| Unfit::NotJson)?;
-    if masked.bytes.is_some() {
-        masked.replace(value.len()..value.len(), &[]);
-    }
-    masked.fits.ok_or(Unfit::TooLarge).map(|()| masked.bytes)
-}
-
-/// A value of which parts are replaced, from front to back.
-struct Spliced<'a> {
-    value: &'a [u8],
-    /// Its bytes up to here are in the copy.
-    copied: usize,
-    bytes: Option<Vec<u8>>,
-    /// None as soon as the copy would be larger than `bytes_max`.
-    fits: Option<()>,
-    bytes_max: usize,
-}
-
-impl Spliced<'_> {
-    fn replace(&mut self, part: Range<usize>, with: &[u8]) {
-        let before = self.value.get(self.copied..part.start).unwrap_or_default();
-        let bytes = self.bytes.get_or_insert_default();
-        let more = before.len().saturating_add(with.len());
-        self.fits = self.fits.and_then(|()| reserve_within(bytes, more, self.bytes_max));
-        if self.fits.is_some() {
-            bytes.extend_from_slice(before);
-            bytes.extend_from_slice(with);
-        }
-        self.copied = part.end;
     }
 }
 
@@ -205,11 +172,11 @@ impl Selection {
     fn read(value: &mut dyn FnMut(&str) -> Option<String>, prefix: &str) -> Result<Self, Refusal> {
         let mut named = |what| {
             let key = format!("{prefix}.{what}");
-            value(&key).map_or(Ok(Vec::new()), |value| plain_names(&key, &value))
+            value(&key).map_or(Ok(Names::default()), |value| plain_names(&key, value))
         };
         let (keys, headers) = (named("keys")?, named("headers")?);
         let key = format!("{prefix}.json");
-        let json = value(&key).map_or(Ok(Vec::new()), |value| paths(&key, &value))?;
+        let json = value(&key).map_or(Ok(Paths::default()), |value| paths(&key, &value))?;
         Ok(Self { keys, headers, json })
     }
 
@@ -218,42 +185,42 @@ impl Selection {
     }
 
     fn has_key(&self, record: &Record<'_>) -> bool {
-        record.key.is_some_and(|key| self.keys.iter().any(|wanted| wanted.as_bytes() == key))
+        record.key.is_some_and(|key| self.keys.contains(key))
     }
 
     fn has_header(&self, header: &RecordHeader<'_>) -> bool {
-        self.headers.iter().any(|wanted| wanted.as_bytes() == header.key)
+        self.headers.contains(header.key)
     }
-}
-
-/// The items of a list that is set, of which there is at least one: an empty rule is a mistake, which would let all through.
-fn items(key: &str, value: &str) -> Result<Vec<String>, Refusal> {
-    let items: Vec<String> = verbatim_kit::items(value).map(str::to_owned).collect();
-    if items.is_empty() {
-        return Err(misconfigured(key, value, "a list with at least one item, or not set"));
-    }
-    Ok(items)
 }
 
 /// Record keys, or names of headers. Who writes `*` among them means a pattern, and there are none.
-fn plain_names(key: &str, value: &str) -> Result<Vec<String>, Refusal> {
-    let items = items(key, value)?;
-    match items.iter().find(|item| item.contains('*')) {
-        Some(pattern) => Err(misconfigured(key, pattern, "whole keys or names, without `*`")),
-        None => Ok(items),
+fn plain_names(key: &str, value: String) -> Result<Names, Refusal> {
+    if value.contains('*') {
+        let pattern = verbatim_kit::items(&value).find(|item| item.contains('*')).unwrap_or_default();
+        return Err(misconfigured(key, pattern, "whole keys or names, without `*`"));
     }
+    let names = Names::new(value);
+    if names.is_empty() { Err(empty(key, names.text())) } else { Ok(names) }
 }
 
-fn paths(key: &str, value: &str) -> Result<Vec<Path>, Refusal> {
-    let items = items(key, value)?;
+/// A list without items is a mistake, which would let all through.
+fn empty(key: &str, value: &str) -> Refusal {
+    misconfigured(key, value, "a list with at least one item, or not set")
+}
+
+fn paths(key: &str, value: &str) -> Result<Paths, Refusal> {
+    let items: Vec<&str> = verbatim_kit::items(value).collect();
+    if items.is_empty() {
+        return Err(empty(key, value));
+    }
     if items.len() > json::PATHS_MAX {
         return Err(misconfigured(key, items.len(), format!("at most {} paths", json::PATHS_MAX)));
     }
-    let path = |text: &String| {
+    let path = |text: &&str| {
         let expected = "paths such as `$.card.number` and `$.items[*].owner`, with commas between them";
         Path::parse(text).ok_or_else(|| misconfigured(key, text.escape_debug(), expected))
     };
-    items.iter().map(path).collect()
+    items.iter().map(path).collect::<Result<_, _>>().map(Paths::new)
 }
 
 fn misconfigured(key: &str, value: impl Display, expected: impl Display) -> Refusal {

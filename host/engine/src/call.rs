@@ -51,6 +51,13 @@ impl Call {
     pub fn len_bytes(&self) -> u64 {
         self.batches.iter().fold(0_u64, |sum, batch| sum.saturating_add(u64::from(batch.facts.length)))
     }
+
+    /// Records of all batches together, as their headers say.
+    pub(crate) fn record_count(&self) -> u64 {
+        let counts =
+            self.batches.iter().map(|batch| u64::try_from(batch.facts.header.record_count).unwrap_or(0));
+        counts.fold(0, u64::saturating_add)
+    }
 }
 
 /// A batch as it came in: its bytes, which stay on this side, and what a module is told of them.

@@ -1,5 +1,8 @@
 //! How long a call may take, in the processor time of its own thread.
 //!
+//! What it is handed buys time: bytes, and records, since what has to be done for each of many small ones does not depend on
+//! their bytes. A record counts as soon as as many bytes were handed over as the records before it have at least.
+//!
 //! A ticker raises the engine's epoch every millisecond. A call that sees a tick looks at its thread's clock and goes on
 //! if it is within its budget: on a busy machine a call that is not running uses up none of it. A call that sees no tick
 //! pays nothing.
@@ -12,7 +15,11 @@ use rustix::time::{ClockId, clock_gettime};
 const BASE: Duration = Duration::from_millis(2);
 /// And this much more for each [`PIECE_LEN`] bytes handed to the module.
 const PER_PIECE: Duration = Duration::from_millis(1);
-const PIECE_LEN: u64 = 64 << 10;
+const PIECE_LEN: u64 = 32 << 10;
+/// And this much more for each record handed to the module.
+const PER_RECORD_NS: u64 = 200;
+/// No record has fewer bytes: its length, six fields of one byte.
+const MIN_RECORD_LEN: u64 = 7;
 
 /// In wall-clock time a call may take this long: the backstop for one that waits. It is far from any budget, since on a busy
 /// machine a call waits for a processor, and that must not be held against its module.
@@ -27,6 +34,8 @@ const MAX_PAUSED: Duration = Duration::from_secs(4);
 pub(super) struct Deadline {
     paused: Duration,
     handed_over: u64,
+    /// Records in the batches, as their headers say.
+    records: u64,
     /// Both clocks at the first tick, which comes within a millisecond of the call's beginning.
     begun: Option<(Duration, Instant)>,
     missed: Option<Duration>,
@@ -56,16 +65,16 @@ impl Deadline {
         }
     }
 
-    /// A call begins, and this many bytes go in with it.
-    pub(super) fn begin(&mut self, handed_over: u64) {
-        *self = Self { handed_over, ..Self::default() };
+    /// A call begins, and this many bytes go in with it; its batches say that they have so many records.
+    pub(super) fn begin(&mut self, handed_over: u64, records: u64) {
+        *self = Self { handed_over, records, ..Self::default() };
     }
 
-    /// A tick came; `more` bytes were handed over during the call. False if the time is up.
+    /// A tick came; `more` bytes of records were handed over during the call. False if the time is up.
     pub(super) fn tick(&mut self, more: u64) -> bool {
         let (processor, wall) = (thread_time(), Instant::now());
         let (processor_begun, wall_begun) = *self.begun.get_or_insert((processor, wall));
-        let budget = budget(self.handed_over.saturating_add(more));
+        let budget = budget(self.handed_over.saturating_add(more), self.records.min(more / MIN_RECORD_LEN));
         let within = processor.saturating_sub(processor_begun) <= budget
             && wall.saturating_duration_since(wall_begun) <= MAX_WALL;
         if !within {
@@ -80,10 +89,11 @@ impl Deadline {
     }
 }
 
-/// What a call that was handed this many bytes may use.
-fn budget(handed_over: u64) -> Duration {
+/// What a call that was handed this many bytes, and in them records, may use.
+fn budget(handed_over: u64, records: u64) -> Duration {
     let pieces = u32::try_from(handed_over / PIECE_LEN).unwrap_or(u32::MAX);
-    BASE.saturating_add(PER_PIECE.saturating_mul(pieces))
+    let for_records = Duration::from_nanos(records.saturating_mul(PER_RECORD_NS));
+    BASE.saturating_add(PER_PIECE.saturating_mul(pieces)).saturating_add(for_records)
 }
 
 /// Processor time of the calling thread.
@@ -99,11 +109,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_buy_time() {
-        assert_eq!(budget(0), Duration::from_millis(2));
-        assert_eq!(budget((64 << 10) - 1), Duration::from_millis(2));
-        assert_eq!(budget(64 << 20), Duration::from_millis(1026));
-        assert!(budget(u64::MAX) > Duration::from_secs(3600));
+    fn bytes_and_records_buy_time() {
+        assert_eq!(budget(0, 0), Duration::from_millis(2));
+        assert_eq!(budget((32 << 10) - 1, 0), Duration::from_millis(2));
+        assert_eq!(budget(64 << 20, 0), Duration::from_millis(2050));
+        assert_eq!(budget(70_000, 10_000), Duration::from_millis(6));
+        assert!(budget(u64::MAX, 0) > Duration::from_secs(3600));
+        assert!(budget(0, u64::MAX) > Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn records_buy_time_as_they_are_handed_over() {
+        let missed = |records, bytes| {
+            let begun = Some((Duration::ZERO, Instant::now()));
+            let mut deadline = Deadline { begun, records, ..Deadline::default() };
+            while thread_time() < Duration::from_millis(10) {}
+            assert!(!deadline.tick(bytes));
+            deadline.missed().unwrap()
+        };
+        assert_eq!(missed(1000, 0), BASE);
+        assert_eq!(missed(1000, 700), BASE + Duration::from_micros(20), "of 100 records at the most");
+        assert_eq!(missed(1000, 30_000), BASE + Duration::from_micros(200));
     }
 
     #[test]
@@ -120,7 +146,7 @@ mod tests {
     #[test]
     fn processor_time_counts_and_waiting_does_not() {
         let mut deadline = Deadline::default();
-        deadline.begin(0);
+        deadline.begin(0, 0);
         assert!(deadline.tick(0));
         std::thread::sleep(Duration::from_millis(20));
         assert!(deadline.tick(0), "waiting uses no processor time");
@@ -130,7 +156,7 @@ mod tests {
         assert!(!deadline.tick(0));
         assert_eq!(deadline.missed(), Some(BASE));
         assert!(deadline.tick(64 << 20), "what was handed over meanwhile counts");
-        deadline.begin(0);
+        deadline.begin(0, 0);
         assert_eq!(deadline.missed(), None);
 
         assert!(deadline.tick(0));

@@ -177,7 +177,7 @@ impl<P: Partition> Live<P> {
         let mut store = Store::new(engine.wasmtime(), state);
         store.limiter(|state| &mut state.limiter);
         store.epoch_deadline_callback(State::tick);
-        begin(&mut store, 0, 0);
+        begin(&mut store, Handed::default(), 0);
         let instance =
             linked.pre.instantiate(&mut store).map_err(|error| match failure(store.data(), &error) {
                 Failure::Trap { text } => Failure::Start { text },
@@ -200,7 +200,7 @@ impl<P: Partition> Live<P> {
     }
 
     fn describe(&mut self) -> Result<Description, Failure> {
-        begin(&mut self.store, 0, 0);
+        begin(&mut self.store, Handed::default(), 0);
         let answer = self.produce_path.call_describe(&mut self.store);
         answer.map(convert::description).map_err(|error| failure(self.store.data(), &error))
     }
@@ -218,7 +218,8 @@ impl<P: Partition> Live<P> {
         let lists = size_of::<Batch>() * batches.len() + size_of::<EpochEntry>() * entries.len();
 
         let rewritten = if call.policy.may_rewrite { MAX_REWRITTEN_LEN } else { 0 };
-        begin(&mut self.store, u64::try_from(lists).unwrap_or(u64::MAX), rewritten);
+        let handed = Handed { bytes: u64::try_from(lists).unwrap_or(u64::MAX), records: call.record_count() };
+        begin(&mut self.store, handed, rewritten);
         self.store.data_mut().stage = Some(stage);
         let answer =
             self.produce_path.call_produce(&mut self.store, policy, position, request, &entries, &batches);
@@ -244,7 +245,7 @@ impl<P: Partition> Live<P> {
         let Some(membership) = &self.membership else {
             return Ok(may_join(replica, replica_end, position));
         };
-        begin(&mut self.store, 0, 0);
+        begin(&mut self.store, Handed::default(), 0);
         let (replica, position) = (convert::replica(replica), convert::position(position));
         let answer = membership.call_may_join(&mut self.store, replica, replica_end, position);
         answer.map(|answer| answer.map_err(bounded)).map_err(|error| failure(self.store.data(), &error))
@@ -255,7 +256,7 @@ impl<P: Partition> Live<P> {
         let len = keys
             .iter()
             .fold(0, |len: usize, (name, value)| len.saturating_add(name.len()).saturating_add(value.len()));
-        begin(&mut self.store, u64::try_from(len).unwrap_or(u64::MAX), 0);
+        begin(&mut self.store, Handed { bytes: u64::try_from(len).unwrap_or(u64::MAX), records: 0 }, 0);
         let answer = configuration.call_check(&mut self.store, keys);
         answer.map(|answer| answer.map_err(bounded)).map_err(|error| failure(self.store.data(), &error))
     }
@@ -266,13 +267,19 @@ fn bounded(text: String) -> String {
     cut_text(&text, MAX_TEXT_LEN).to_owned()
 }
 
-/// A call begins, into which so many bytes go, and in which a callback takes so many bytes of rewritten records: its deadline
-/// counts from the next tick on.
-fn begin<P: Partition>(store: &mut Store<State<P>>, handed_over: u64, rewritten: usize) {
+/// What goes into a call: its lists, in bytes, and the records that its batches say they have.
+#[derive(Default)]
+struct Handed {
+    bytes: u64,
+    records: u64,
+}
+
+/// A call begins, in which a callback takes so many bytes of rewritten records: its deadline counts from the next tick on.
+fn begin<P: Partition>(store: &mut Store<State<P>>, handed: Handed, rewritten: usize) {
     store.set_epoch_deadline(1);
     store.set_hostcall_fuel(store.data().handover_bytes.saturating_add(rewritten));
     let state = store.data_mut();
-    state.deadline.begin(handed_over);
+    state.deadline.begin(handed.bytes, handed.records);
     state.limiter.begin();
     state.last_line.clear();
 }

@@ -12,6 +12,7 @@ mod cached;
 mod contract_check;
 mod equal;
 mod hostile;
+mod in_time;
 mod invariants;
 mod kept;
 mod memory;

@@ -422,7 +422,8 @@ fn redact_has_room_for_the_largest_batch() {
     for value_len in [100, 1_000, MAX_REWRITTEN_LEN - 100] {
         // Offset deltas of more than a few digits take more bytes than the first one's.
         let count = MAX_REWRITTEN_LEN / (record_len(value_len) + 3);
-        let value = format!("{{\"a\":\"{}\"}}", "x".repeat(value_len - 8));
+        // The mask of `a` is as long as what it stands for.
+        let value = format!("{{\"a\":12345,\"b\":\"{}\"}}", "x".repeat(value_len - 18));
         let base = BatchBuilder::new(0).leader_epoch(5);
         let batch = (0..i32::try_from(count.max(1)).unwrap()).fold(base, |builder, offset| {
             builder.record(NewRecord::new(offset, 0).key(b"key").value(value.as_bytes()))
@@ -437,6 +438,7 @@ fn redact_has_room_for_the_largest_batch() {
             (Codec::None, ("redact.mask.json", "$.a")),
             (Codec::Lz4, ("redact.mask.keys", "key")),
             (Codec::Lz4, ("redact.mask.json", "$.b")),
+            (Codec::Lz4, ("redact.mask.json", "$.c")),
             (Codec::None, ("redact.drop.keys", "key")),
         ] {
             let bytes = match codec {

@@ -27,7 +27,7 @@ impl produce_path::Guest for Module {
             version: String::from("1"),
             supports_exact: true,
             supports_normal: true,
-            rewrites: true,
+            rewrites: false,
         }
     }
 }
