@@ -6,15 +6,18 @@ use verbatim_engine::{Memory, Module};
 
 use crate::support::{engine, exact, normal, request, run, tagged};
 
-/// So many records, each with a key, a value and headers.
+/// A record's key, value and headers.
+type Data = (Option<String>, String, Vec<String>);
+
+/// So many records.
 struct Case {
     name: &'static str,
     rules: Vec<(&'static str, String)>,
     count: i32,
-    record: fn(i32) -> (Option<String>, String, Vec<String>),
+    record: fn(i32) -> Data,
 }
 
-fn value(text: impl Into<String>) -> (Option<String>, String, Vec<String>) {
+fn value(text: impl Into<String>) -> Data {
     (None, text.into(), Vec::new())
 }
 
@@ -139,7 +142,8 @@ fn redact_judges_whatever_is_valid_in_time() {
             let request =
                 if mode == "exact" { tagged(&memory, (i64::from(case.count), 3)) } else { request() };
             let mut judge = module.instance::<Memory>().unwrap();
-            let (_, verdict) = memory.produce(&mut judge, request, vec![], &run(&[bytes.clone()]));
+            let (_, verdict) =
+                memory.produce(&mut judge, request, vec![], &run(std::slice::from_ref(&bytes)));
             let hint = format!(
                 "{} records, {} bytes, {}, on a topic that is {mode}",
                 case.count,
