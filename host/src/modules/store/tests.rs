@@ -124,7 +124,7 @@ fn what_is_held_stays_and_what_a_failed_write_left_goes() {
     let store = open(&disk);
     let [one, two] = [b"one", b"two"].map(|bytes| swap(&store, bytes).unwrap());
     let folder = Path::new(DATA).join(FOLDER);
-    disk.set_bytes(&folder.join("cafe.wasm.tmp"), b"half".to_vec());
+    disk.process().open(&folder.join("cafe.wasm.tmp"), true).unwrap();
     let six = Digest::of(b"six").to_string();
     // `one` serves, and somebody takes `six` in its place.
     let change = Change::To { serves: Some(six.clone()), before: Some(one.clone()) };
