@@ -8,6 +8,7 @@ mod batch;
 mod held;
 mod json;
 mod names;
+mod paths;
 mod rules;
 
 use verbatim_kit::{

@@ -6,8 +6,9 @@ use std::ops::Range;
 use verbatim_kit::batch::{Record, RecordHeader};
 use verbatim_kit::{Reason, Refusal, refuse};
 
-use crate::json::{self, NotJson, Path, Paths};
+use crate::json::{self, NotJson};
 use crate::names::Names;
+use crate::paths::{PATHS_MAX, Path, Paths};
 
 /// What stands in the place of a value that was masked.
 pub(crate) const MASK: &[u8] = b"***";
@@ -213,8 +214,8 @@ fn paths(key: &str, value: &str) -> Result<Paths, Refusal> {
     if items.is_empty() {
         return Err(empty(key, value));
     }
-    if items.len() > json::PATHS_MAX {
-        return Err(misconfigured(key, items.len(), format!("at most {} paths", json::PATHS_MAX)));
+    if items.len() > PATHS_MAX {
+        return Err(misconfigured(key, items.len(), format!("at most {} paths", PATHS_MAX)));
     }
     let path = |text: &&str| {
         let expected = "paths such as `$.card.number` and `$.items[*].owner`, with commas between them";
