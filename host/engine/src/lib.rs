@@ -15,7 +15,8 @@
 //!    `Diverged`.
 //!
 //! A broker depends on this crate and on `verbatim-batch`; on `verbatim-artifact` too if it wants `exact-mirroring` built
-//! along, else it loads any module's file, such as `verbatim module export exact-mirroring -o FILE` writes. Judges are called synchronously and not shared: one for each thread that appends.
+//! along, else it loads any module's file, such as `verbatim module export exact-mirroring -o FILE` writes. Judges are called
+//! synchronously and not shared: one for each thread that appends.
 //!
 //! [`Memory`] is a whole broker in memory, and the example of how the parts go together:
 //!
@@ -100,9 +101,10 @@
 //!
 //! # What a module cannot do
 //!
-//! A module can neither stop the host nor grow it. Time: 2 ms of its thread's processor time and 1 ms more for each 64 KiB
-//! handed over, its start included ([`Failure::Deadline`]); what the host inflates and compresses meanwhile does not count. Memory, tables, and what it hands over in one call: [`Limits`]. Lines
-//! for the log: [`MAX_TRACE_LINES`] of [`MAX_TRACE_LEN`] bytes, and ten a second. When it fails, only its own store goes; the
+//! A module can neither stop the host nor grow it. Time: 2 ms of its thread's processor time, 1 ms more for each 32 KiB
+//! handed over and 200 ns for each record in them, its start included ([`Failure::Deadline`]); what the host inflates and
+//! compresses meanwhile does not count. Memory, tables, and what it hands over in one call: [`Limits`]. Lines for the log:
+//! [`MAX_TRACE_LINES`] of [`MAX_TRACE_LEN`] bytes, and ten a second. When it fails, only its own store goes; the
 //! partition comes back as it was, and the next call has a new instance. [`Poison`] keeps count of requests that a module
 //! fails on, so that bad data cannot hold up a client for ever.
 
